@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -111,6 +111,7 @@ def prune(
     table: Table,
     predicate: str | Predicate | Column | BooleanExpression,
     *,
+    params: Mapping[str, object] | Sequence[object] | None = None,
     limit: int | None = None,
     order_by: str | Sequence[str] = (),
     budget_ms: float | None = None,
@@ -130,6 +131,9 @@ def prune(
     predicate
         Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (Spark Classic or Connect), or an
         unbound PyIceberg expression, which keeps its meaning in Iceberg.
+    params
+        Values for the parameters in SQL text: a mapping for ``:name``, a list for ``?``, as in ``spark.sql(text,
+        args)``. A list as a value stands for its elements, as in ``id IN (:ids)``.
     limit
         Return any `limit` matching rows instead of all, or the first ones of `order_by`.
     order_by
@@ -186,7 +190,7 @@ def prune(
     order = _order([order_by] if isinstance(order_by, str) else order_by)
     if order and limit is None:
         raise ValueError("order_by needs a limit: plan without an order, and let Spark sort all rows")
-    tree, sql = _read(predicate)
+    tree, sql = _read(predicate if params is None else _filled(predicate, params))
     settings = Settings(
         limit=limit,
         order_by=order,
@@ -283,6 +287,15 @@ def _executors_of(spark: SparkSession, place: str) -> ExecutorsFor:
     from secateur.io.spark.executors import SparkExecutors
 
     return lambda opened, faults: SparkExecutors(spark, opened.catalog, opened.table.store, faults, place)
+
+
+def _filled(predicate: object, params: Mapping[str, object] | Sequence[object]) -> str:
+    """Put values in the place of parameters. Raises InvalidPredicate."""
+    if not isinstance(predicate, str) or isinstance(params, str):
+        raise InvalidPredicate("params are values for the parameters of SQL text: a mapping for :name, a list for ?")
+    from secateur.pruning.predicate.parameters import filled
+
+    return filled(predicate, params)
 
 
 def _read(predicate: object) -> tuple[Predicate, Sql]:

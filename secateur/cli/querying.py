@@ -33,9 +33,31 @@ from secateur.pruning.report import human_bytes
 from secateur.scan import Scan
 
 
+def parameters(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """Read NAME=VALUE, where the value is JSON, or else text."""
+    found = {}
+    for value in values:
+        name, sign, text = value.partition("=")
+        if not (name and sign):
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
 @click.command()
 @table_options
 @click.argument("predicate")
+@click.option(
+    "--param",
+    "params",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parameters,
+    help="The value of the parameter :NAME of the predicate: JSON, or else text.",
+)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
 @click.option(
     "--order-by", metavar="COLUMN,...", help="Ask for the first N rows in this order, as in ORDER BY of Spark SQL."
@@ -59,6 +81,7 @@ from secateur.scan import Scan
 def prune(
     source: TableArguments,
     predicate: str,
+    params: dict[str, Any],
     limit: int | None,
     order_by: str | None,
     wanted: str | None,
@@ -83,6 +106,7 @@ def prune(
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
       secateur prune lake/events "user_id = 42" --order-by "ts DESC" --limit 10 --rows
       secateur prune lake/events "user_id = 42" --explain
+      secateur prune lake/events "user_id IN (:ids)" --param "ids=[7, 42]"
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
       secateur prune lake/events "user_id = 42" --audit 0.01
     """
@@ -93,6 +117,7 @@ def prune(
         table,
         predicate,
         limit=limit,
+        params=params or None,
         order_by=order_by or (),
         use_index=not no_index,
         strict=strict,

@@ -24,6 +24,7 @@ INTERRUPTED = 130  # what shells report for a process ended by SIGINT
 _ON_THE_COMMAND_LINE = {
     "build one with build_index()": "build one with: secateur index PATH",
     "index_location=": "--index-location",
+    "by params=": "by --param NAME=VALUE",
     "use plan.to_spark(spark)": "ask Spark",
     "use_index=False": "--no-index",
     "verify_index(table, spark=spark) tells": "secateur verify --spark PATH tells",

@@ -139,7 +139,7 @@ MISTAKES = [
     (["prune", "{golden}", "id ="], "an operand is missing"),
     (["prune", "{golden}", "count(*) > 3"], "COUNT(*) is an aggregate"),
     (["prune", "{golden}", "sum(id) OVER (ORDER BY id) > 3"], "is a window function"),
-    (["prune", "{golden}", "id = :id"], ":id is a parameter without a value"),
+    (["prune", "{golden}", "id = :id"], "give it one by --param"),
     (["drop", "{golden}"], "nothing was removed: add --yes"),
 ]
 
@@ -153,6 +153,14 @@ def test_mistakes_of_the_caller_exit_with_2(golden: Path, arguments: list[str], 
     assert result.stdout == ""
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_parameters(golden: Path) -> None:
+    found = run(
+        "prune", golden, "id IN (:ids) AND name != :name", "--param", "ids=[7, 8]", "--param", "name=O'Neil", "--count"
+    )
+    assert (found.exit_code, found.stdout) == (0, "2\n")
+    assert run("prune", golden, "id = :id", "--param", "id").exit_code == 2
 
 
 def test_aggregates_of_subqueries_are_left_to_spark(golden: Path) -> None:

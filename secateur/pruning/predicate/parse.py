@@ -153,7 +153,7 @@ def _require_condition_on_rows(tree: exp.Condition) -> None:
     for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):  # a subquery has rows of its own
         match node:
             case exp.Placeholder() | exp.Parameter():
-                what = "a parameter without a value: put the value in its place"
+                what = "a parameter without a value: give it one by params="
             case exp.Window():
                 what = "a window function: a predicate, as after WHERE, is about a single row"
             case exp.Anonymous(this=str(name)) if name.lower() in _AGGREGATES:
