@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,13 +69,14 @@ class DeltaTable(Table):
 
     def _add(self, name: str, rows: pa.Table, has_statistics: bool, options: dict[str, Any]) -> Action:
         assert self._schema is not None
-        path = f"{next(self._numbers)}-{name}"
+        file = f"{next(self._numbers)}-{name}"
+        path = quote(file)  # the log has URIs
         data = rows.drop_columns(list(self.partitioned_by))
         stored = pa.schema([each.with_type(_in_file(each.type)) for each in data.schema])
         data = data.cast(stored)
-        write_file(self.directory / path, data, **options)
+        write_file(self.directory / file, data, **options)
         values = {column: _text(rows[column][0]) for column in self.partitioned_by} if len(rows) else {}
-        size = (self.directory / path).stat().st_size
+        size = (self.directory / file).stat().st_size
         told = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
         if has_statistics:
             told["stats"] = json.dumps(statistics(decoded(data)))

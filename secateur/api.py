@@ -293,7 +293,7 @@ def _filled(predicate: object, params: Mapping[str, object] | Sequence[object]) 
     """Put values in the place of parameters. Raises InvalidPredicate."""
     if not isinstance(predicate, str) or isinstance(params, str):
         raise InvalidPredicate("params are values for the parameters of SQL text: a mapping for :name, a list for ?")
-    from secateur.pruning.predicate.parameters import filled
+    from secateur.parameters import filled
 
     return filled(predicate, params)
 

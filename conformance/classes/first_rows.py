@@ -7,7 +7,7 @@ import math
 import pyarrow as pa
 
 from conformance.classes.pages_and_deletes import NO_DELETES
-from conformance.engine import FirstRows, Question, Rows
+from conformance.engine import ICEBERG, FirstRows, Question, Rows
 from conformance.footers import MAX_VALUE, MIN_VALUE, NULL_COUNT, without
 from conformance.iceberg import IcebergTable
 from conformance.registry import bug_class
@@ -108,7 +108,7 @@ C59 = bug_class(
 )
 
 
-@C59.case()
+@C59.case(ICEBERG)
 def deleted_rows_do_not_fill_a_limit(table: IcebergTable) -> None:
     table.write({"0.parquet": numbered(a=range(8))}, row_group_size=4)
     table.write({"1.parquet": numbered(8, a=range(8, 16))}, row_group_size=4)

@@ -21,6 +21,7 @@ import secateur as sec
 from secateur import advising
 from secateur.advising import SAMPLE_BLOCKS
 from secateur.cli import main
+from secateur.cli.status import on_the_command_line
 from secateur.errors import StalePlan
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.tables.table import Table
@@ -270,7 +271,7 @@ def test_text_table_and_command_line(lake: Table) -> None:
     assert table["blocks_left"].to_pylist()[0] == advice.proposals[0].left[0].blocks
     assert table["call"][0].as_py() == "refresh_index(table, spark=spark, bloom=['user'])"
     shown = CliRunner().invoke(main, ["advise", lake.location, *asked, "--sample-blocks", "16"])
-    assert shown.exit_code == 0 and shown.output == f"{advice}\n"
+    assert shown.exit_code == 0 and shown.output == f"{on_the_command_line(str(advice))}\n"
     told = json.loads(
         CliRunner().invoke(main, ["advise", lake.location, *asked, "--sample-blocks", "16", "--json"]).stdout
     )

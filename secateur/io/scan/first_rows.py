@@ -58,7 +58,9 @@ class FirstRows:
     """A search for the first n rows: those found so far, and the blocks that may hold better ones."""
 
     def __init__(self, plan: OrderedPlan, fields: Sequence[pa.Field]) -> None:
-        assert plan.order_by is not None and plan.limit is not None
+        assert plan.order_by is not None and plan.limit is not None, (
+            "a search is made only for a plan with an order, which has a limit"
+        )
         plan.require_supported()
         names = {field.name for field in fields}
         others = [plan.opened.schema.field(name) for name in plan.order_by.names if name not in names]

@@ -18,7 +18,7 @@ from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.redaction import shown_location
 from secateur.io.tables.directory.table import (
     ParquetDirectory,
-    has_directory,
+    has_entries,
     has_iceberg_metadata,
     open_directory,
 )
@@ -88,7 +88,7 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
-    assert isinstance(location, str | os.PathLike)
+    assert isinstance(location, str | os.PathLike), "format_of takes every other object for a table of a library"
     place = os.fspath(location)
     if moment != Moment():
         raise ValueError(
@@ -119,7 +119,7 @@ def format_of(location: object, filesystem: FileSystem | None = None) -> str:
     shown, resolved, root = resolve_location(place, filesystem)
     with ThreadPoolExecutor(1) as thread:  # wait for an object store once, not twice
         is_iceberg = thread.submit(has_iceberg_metadata, resolved, root)
-        is_delta = has_directory(resolved, root, _DELTA_LOG, shown)
+        is_delta = has_entries(resolved, root, _DELTA_LOG, shown)
         return DELTA if is_delta else ICEBERG if is_iceberg.result() else DIRECTORY
 
 

@@ -149,7 +149,7 @@ class Pruned:
         return Cause(str(found), _zone_maps("", found, self.block) + (f"; {gaps}" if gaps else ""))
 
     def _by_order(self) -> Cause:
-        assert self.order is not None
+        assert self.order is not None, "the stages of an order run only where there is one"
         before = f"at least {self.limit:,} matching rows stand before all of its rows in the order {self.order}"
         return Cause(None, f"{before} ({known_of(self.order.first.field, self.block)})")
 

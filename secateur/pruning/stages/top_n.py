@@ -85,7 +85,7 @@ def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
 
 def _columns(query: Query) -> list[OrderColumn]:
     """Return the columns that bound the order: the first, and the sort key's tuples where these serve."""
-    assert query.order is not None
+    assert query.order is not None, "the stages run only where is_ordered"
     columns = [query.order.first, *([query.order.tuples] if query.order.tuples is not None else [])]
     return [column for column in columns if column.is_ordered_here]
 

@@ -41,7 +41,7 @@ class DeltaListing(Listing):
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
         """Return the log's bounds and counts of a column for the files `among`; nothing of the others."""
-        assert self.metadata is not None
+        assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
         path = self.metadata.physical.get(column.path)
         if path is None or kind_of(column.type) is None or column.path[0] == METADATA or not len(among):
             return None
@@ -69,7 +69,7 @@ class DeltaListing(Listing):
 
     def _statistics(self, among: np.ndarray) -> LoggedStatistics:
         """Return the statistics of some files, read once for the files that an index leaves."""
-        assert self.metadata is not None
+        assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
         known = self._read.get("known")
         if known is None or not np.array_equal(known[0], among):
             columns = bounded_columns(self.metadata.data_schema, self.metadata.physical)
@@ -96,7 +96,7 @@ class DeltaListing(Listing):
 
     @cached_property
     def _cardinality(self) -> np.ndarray:
-        assert self.vectors is not None
+        assert self.vectors is not None, "only files with a vector are asked for"
         told = pc.fill_null(pc.struct_field(self.vectors, "cardinality"), 0)
         found: np.ndarray = told.to_numpy(zero_copy_only=False).astype(np.int64)
         return found

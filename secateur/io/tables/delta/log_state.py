@@ -80,7 +80,7 @@ def _metadata(reader: LogReader, version: int, told: Told) -> TableMetadata:
 
 
 def _state(replay: Replay, told: Told, metadata: TableMetadata, parts: Sequence[pa.Table]) -> LogState:
-    assert told.protocol is not None and told.metadata is not None
+    assert told.protocol is not None and told.metadata is not None, "the caller has checked that the log has both"
     files = reconciled(parts, changes_schema(metadata.partition_columns))
     return LogState(replay.version, replay.last, told.protocol, told.metadata, metadata, files)
 

@@ -57,7 +57,7 @@ class DeltaTables:
 
     def files(self, listing: Listing) -> pa.Table:
         """Return path, size, time and partition values of every live file, and whether it has a deletion vector."""
-        assert isinstance(listing, DeltaListing)
+        assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
         n = len(listing.size)
         touched = np.zeros(n, np.int64) if listing.touched is None else listing.touched.astype(np.int64)
         known = {

@@ -41,7 +41,7 @@ def _nothing() -> None:
     """Do nothing: `expire` in another process."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeltaSnapshot:
     """One version of a Delta table; see :class:`secateur.io.tables.table.TableSnapshot`."""
 
@@ -152,7 +152,7 @@ class DeltaSnapshot:
 
         Raises InvalidParquet if one is corrupt, StalePlan if its file is gone.
         """
-        assert isinstance(listing, DeltaListing)
+        assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
         deleted: list[bytes | None] = [None] * len(ordinals)
         if listing.vectors is not None:
             deleted = [each.tobytes() if len(each) else None for each in self._read_positions(listing, ordinals)]
@@ -168,7 +168,7 @@ class DeltaSnapshot:
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""
-        assert isinstance(listing, DeltaListing)
+        assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
         return self.delivery(replace(listing, vectors=None), ordinals)
 
     def _positions(self, listing: DeltaListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
@@ -180,7 +180,7 @@ class DeltaSnapshot:
 
     def _read_positions(self, listing: DeltaListing, ordinals: np.ndarray) -> list[np.ndarray]:
         """Return the deleted positions of some files; vectors never change, so they are cached."""
-        assert listing.vectors is not None
+        assert listing.vectors is not None, "only files with a vector are asked for"
         vectors = listing.vectors.take(from_numpy(ordinals))
         touched = np.flatnonzero(pc.is_valid(vectors).to_numpy(zero_copy_only=False))
         found = [np.zeros(0, np.int64)] * len(ordinals)

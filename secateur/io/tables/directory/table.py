@@ -266,10 +266,13 @@ def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
         raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
 
 
-def has_directory(filesystem: FileSystem, root: str, name: str, shown: str) -> bool:
-    """Return whether a table has a directory of this name. Raises TableNotFound, AccessDenied."""
-    found = _looked_up(filesystem, posixpath.join(root, name), shown)
-    return bool(found.type == pafs.FileType.Directory)
+def has_entries(filesystem: FileSystem, root: str, name: str, shown: str) -> bool:
+    """Return whether a table has a directory of this name with something in it, by one request to an object store.
+
+    Raises TableNotFound, AccessDenied.
+    """
+    directory = pafs.FileSelector(posixpath.join(root, name), allow_not_found=True)
+    return bool(_looked_up(filesystem, directory, shown))
 
 
 def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:

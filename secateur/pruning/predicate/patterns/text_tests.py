@@ -15,6 +15,8 @@ from secateur.pruning.predicate.patterns.like import Pattern
 from secateur.pruning.predicate.patterns.regular_expressions import is_plain, token_bytes, token_of
 from secateur.pruning.rangeset import RangeSet
 
+MOST_TRANSLATED = 1 << 14  # characters of a pattern; a translation takes some 6 microseconds for each
+
 
 @dataclass(frozen=True)
 class Search:
@@ -79,6 +81,8 @@ def rlike(pattern: str) -> TextTest:
         return Search(token_bytes(word), bytewise=True)
     if is_plain(pattern):
         return Search(pattern, bytewise=True)
+    if len(pattern) > MOST_TRANSLATED:
+        return OnlySpark(f"its pattern has more than {MOST_TRANSLATED:,} characters")
     try:
         found = translated(pattern)
     except Untranslatable as reason:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from secateur.errors import IndexConflict, UnsupportedTable
+from secateur.errors import IndexConflict, TableNotFound, UnsupportedTable
 from secateur.io.storage.index_store import FileStore
 
 
@@ -60,15 +60,20 @@ def test_an_index_apart_from_the_data(spark: SparkSession, lake: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("marker", "format_"),
-    [("_delta_log/0.json", "Delta"), (".hoodie/properties", "Hudi")],
+    ("marker", "error", "message"),
+    [
+        ("_delta_log/0.json", TableNotFound, "has a _delta_log without a commit"),
+        (".hoodie/properties", UnsupportedTable, "Hudi"),
+    ],
 )
-def test_tables_of_other_formats_are_refused(lake: Path, marker: str, format_: str) -> None:
+def test_tables_of_other_formats_are_no_directories(
+    lake: Path, marker: str, error: type[Exception], message: str
+) -> None:
     """Their directories hold files that are no longer part of the table."""
     file = lake / "lake" / marker
     file.parent.mkdir()
     file.write_text("{}")
-    with pytest.raises(UnsupportedTable, match=format_):
+    with pytest.raises(error, match=message):
         sec.open_table(str(lake / "lake"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import InvalidPredicate
-from secateur.pruning.predicate.parameters import filled
+from secateur.parameters import filled
 from secateur.pruning.predicate.parse import parse
 from tests.support.tables import WriteTable
 
