@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from secateur.io.tables.file_rows import FileBlocks
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
-_MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}  # directories of other formats
+_DELTA_LOG, _HUDI = "_delta_log", ".hoodie"  # directories of other formats
 
 
 @dataclass(frozen=True)
@@ -251,17 +251,18 @@ def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
     asks: list[Callable[[], Any]] = [
         partial(_looked_up, filesystem, root, shown),
         partial(has_iceberg_metadata, filesystem, root),
-        *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in _MARKS),
+        *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in (_DELTA_LOG, _HUDI)),
     ]
     with ThreadPoolExecutor(len(asks)) as threads:  # wait for an object store once, not once per request
-        info, is_iceberg, *marks = threads.map(lambda ask: ask(), asks)
+        info, is_iceberg, delta, hudi = threads.map(lambda ask: ask(), asks)
     if info.type == pafs.FileType.NotFound:
         raise TableNotFound(f"no such table: {shown} does not exist")
     if info.type != pafs.FileType.Directory:
         raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
-    for format_, mark in zip(_MARKS.values(), marks, strict=True):
-        if mark.type == pafs.FileType.Directory:
-            raise UnsupportedTable(f"{shown} is a {format_} table: not all of its files are live")
+    if delta.type == pafs.FileType.Directory:
+        raise TableNotFound(f"{shown} has a {_DELTA_LOG} without a commit")
+    if hudi.type == pafs.FileType.Directory:
+        raise UnsupportedTable(f"{shown} is a Hudi table: not all of its files are live")
     if is_iceberg:
         raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
 
