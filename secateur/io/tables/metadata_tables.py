@@ -129,16 +129,24 @@ class DirectoryTables:
 
     def files(self, listing: Listing) -> pa.Table:
         """Return path, size and time of every file, and its Hive partition values."""
-        n = len(listing.size)
-        known = {
-            "file": listing.paths,
-            "content": pa.repeat("data", n),
-            "format": pa.repeat("PARQUET", n),
-            "bytes": from_numpy(listing.size),
-            "modified": from_numpy(listing.modified).cast(pa.timestamp("ns", "UTC")),
-            "delete_files": from_numpy(np.zeros(n, np.int64)),
-        }
-        return files_table(known, partition_struct(listing.partitions.fields, listing.partitions.values, n))
+        return listed_files(listing, np.zeros(len(listing.size), np.int64))
+
+
+def listed_files(listing: Listing, delete_files: np.ndarray) -> pa.Table:
+    """Return what a listing tells of every file, with the schema :data:`FILES`.
+
+    `delete_files` counts the delete files of each.
+    """
+    n = len(listing.size)
+    known = {
+        "file": listing.paths,
+        "content": pa.repeat("data", n),
+        "format": pa.repeat("PARQUET", n),
+        "bytes": from_numpy(listing.size),
+        "modified": from_numpy(listing.modified).cast(pa.timestamp("ns", "UTC")),
+        "delete_files": from_numpy(delete_files),
+    }
+    return files_table(known, partition_struct(listing.partitions.fields, listing.partitions.values, n))
 
 
 def files_table(known: dict[str, pa.Array], partition: pa.Array) -> pa.Table:

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import from_numpy
 from secateur.io.tables.delta.actions import LogReader
 from secateur.io.tables.delta.data_file import TablePlaces
 from secateur.io.tables.delta.listing import DeltaListing
 from secateur.io.tables.delta.log_files import LogFile, list_log
 from secateur.io.tables.delta.log_state import LOG_THREADS
 from secateur.io.tables.listing import Listing
-from secateur.io.tables.metadata_tables import MANIFESTS, SNAPSHOTS, ManifestCounts, files_table, partition_struct
+from secateur.io.tables.metadata_tables import MANIFESTS, SNAPSHOTS, ManifestCounts, listed_files
 
 
 @dataclass(frozen=True)
@@ -58,17 +57,8 @@ class DeltaTables:
     def files(self, listing: Listing) -> pa.Table:
         """Return path, size, time and partition values of every live file, and whether it has a deletion vector."""
         assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
-        n = len(listing.size)
-        touched = np.zeros(n, np.int64) if listing.touched is None else listing.touched.astype(np.int64)
-        known = {
-            "file": listing.paths,
-            "content": pa.repeat("data", n),
-            "format": pa.repeat("PARQUET", n),
-            "bytes": from_numpy(listing.size),
-            "modified": from_numpy(listing.modified).cast(pa.timestamp("ns", "UTC")),
-            "delete_files": from_numpy(touched),
-        }
-        return files_table(known, partition_struct(listing.partitions.fields, listing.partitions.values, n))
+        touched = np.zeros(len(listing.size), bool) if listing.touched is None else listing.touched
+        return listed_files(listing, touched.astype(np.int64))
 
 
 def commit_info(reader: LogReader, file: LogFile) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import posixpath
 from typing import TYPE_CHECKING, Any
 
 from secateur.io.storage.cache_directory import disk_cache_for
-from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.index_location import index_store
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.delta.data_file import TablePlaces
@@ -17,8 +16,6 @@ from secateur.io.tables.freshness import seconds_of
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
-
-INDEX_DIRECTORY = "_secateur"  # below the table's location; VACUUM leaves such names alone
 
 
 def open_delta(
@@ -37,11 +34,7 @@ def open_delta(
     """
     location, selection = _selected(source, version, as_of)
     shown, resolved, root = resolve_location(location, filesystem)
-    if index_location is None:
-        store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
-    else:
-        _, index_filesystem, index_root = resolve_location(index_location, None)
-        store = FileStore(index_filesystem, index_root)
+    store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
     table = DeltaTable(shown, store, TablePlaces(resolved, root, shown), selection, seconds_of(freshness), disk)
     table.snapshot()

@@ -21,6 +21,7 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile, still_listed
+from secateur.io.storage.index_location import index_store
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.list_files import FileSystem, ListedFiles, list_files
 from secateur.io.storage.locations import resolve_location
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.file_rows import FileBlocks
 
-INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 _DELTA_LOG, _HUDI = "_delta_log", ".hoodie"  # directories of other formats
 
 
@@ -236,11 +236,7 @@ def open_directory(
     seconds = seconds_of(freshness)
     shown, resolved, root = resolve_location(location, filesystem)
     _require_plain(resolved, root, shown)
-    if index_location is None:
-        store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
-    else:
-        _, index_filesystem, index_root = resolve_location(index_location, None)
-        store = FileStore(index_filesystem, index_root)
+    store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
     found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
     return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)

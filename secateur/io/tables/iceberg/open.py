@@ -17,6 +17,7 @@ from pyiceberg.utils.config import Config
 
 from secateur.errors import InvalidOption, TableNotFound
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
+from secateur.io.storage.index_location import INDEX_DIRECTORY
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems, resolve_location
 from secateur.io.storage.redaction import shown_location, tells_secrets, trouble, without_secrets
@@ -28,7 +29,6 @@ from secateur.io.tables.iceberg.table import IcebergTable
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
 
-INDEX_DIRECTORY = "_secateur"  # below the table's location; Iceberg's orphan removal ignores such names
 METADATA_DIRECTORY = "metadata"
 VERSION_HINT = "version-hint.text"
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
