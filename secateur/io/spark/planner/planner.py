@@ -33,6 +33,7 @@ from secateur.io.spark.planner.protocol import (
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.listing import METADATA, METADATA_FIELD
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import And, Predicate, Truth
@@ -95,7 +96,7 @@ class Planner:
         return found.to_bytes(self.table)
 
     def _planned(self, filters: Iterable[PushedFilter], settings: Settings) -> ScanReply:
-        predicate, settings = usable_filters(filters, self.schema, settings)
+        predicate, settings = usable_filters(filters, self._binding_schema(), settings)
         scan = plan_scan(self.table, predicate, predicate, settings)
         if not scan.opened.schema.equals(self.schema):
             raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
@@ -108,13 +109,17 @@ class Planner:
                 self._earlier.popitem(last=False)
         return _answer(scan, number)
 
+    def _binding_schema(self) -> pa.Schema:
+        """Return the schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
+        return self.schema if METADATA in self.schema.names else self.schema.append(METADATA_FIELD)
+
     def _narrowed(self, question: ScanRequest) -> bytes:
         """Narrow an earlier reply; UNKNOWN if that is impossible, and then the earlier one stays in force."""
         earlier = self._earlier.get(question.earlier)
         if earlier is None:
             return no_answer("", UNKNOWN)
         try:
-            values, _ = usable_filters(filters_of(question.filters), self.schema, earlier.settings)
+            values, _ = usable_filters(filters_of(question.filters), self._binding_schema(), earlier.settings)
             predicate = And((earlier.predicate, values))
             scan = plan_scan(self.table, predicate, predicate, earlier.settings, earlier.opened)
             return _answer(scan, question.earlier).to_bytes(self.table)
