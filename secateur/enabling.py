@@ -100,8 +100,8 @@ def last_plans(spark: SparkSession) -> list[QueryPlan]:
     from secateur.io.spark.planner import session_rule
 
     return [
-        QueryPlan(each.location, each.text, None if each.plan is None else Scan.of(each.plan))
-        for each in session_rule.relations(spark)
+        QueryPlan(relation.location, relation.text, None if relation.plan is None else Scan.of(relation.plan))
+        for relation in session_rule.relations(spark)
     ]
 
 
@@ -109,10 +109,10 @@ def _opened(tables: Sequence[object], index_location: str | None) -> list[Parque
     """Open the tables. Raises TypeError for other tables, ValueError for an index location without exactly one."""
     if index_location is not None and len(tables) != 1:
         raise ValueError("index_location= is that of one table: name it in tables=")
-    found = []
-    for each in tables:
-        table = open_table(each, index_location=index_location) if isinstance(each, str | os.PathLike) else each
+    opened = []
+    for given in tables:
+        table = open_table(given, index_location=index_location) if isinstance(given, str | os.PathLike) else given
         if not isinstance(table, ParquetDirectory):
-            raise TypeError(f"{each!r} is no directory of Parquet files")
-        found.append(table)
-    return found
+            raise TypeError(f"{given!r} is not a directory of Parquet files")
+        opened.append(table)
+    return opened

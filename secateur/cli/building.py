@@ -116,7 +116,7 @@ def index(
 @click.option(
     "--page-locations", is_flag=True, help="Add where pages lie, so that reads of single pages open no footer."
 )
-@click.option("--repair", is_flag=True, help="Read every byte of the index first, and make anew what is broken.")
+@click.option("--repair", is_flag=True, help="Read every byte of the index first, and rebuild what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @spark_option
 @json_option
@@ -171,8 +171,8 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
         (done.files_lost, "files of lost segments"),
         (done.segments_amended, "segments to amend" if done.dry_run else "segments amended"),
     )
-    found = ", ".join(f"{number:,} {what}" for number, what in parts if number)
-    return [("to do" if done.dry_run else "done", found or "nothing, the index is up to date")]
+    counts = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    return [("to do" if done.dry_run else "done", counts or "nothing, the index is up to date")]
 
 
 @click.command()
@@ -206,7 +206,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
     facts = [
         (
             "segments",
-            f"{count(done.segments_before)} -> {count(done.segments_after)}, {done.segments_made:,} made anew",
+            f"{count(done.segments_before)} -> {count(done.segments_after)}, {done.segments_made:,} rebuilt",
         ),
         ("filter files", f"{count(done.filter_files_before)}{files}"),
     ]
@@ -238,7 +238,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
         ("columns", count(len(built.columns))),
         ("sort key", ", ".join(built.sort_key)),
         *((kind, ", ".join(names)) for kind in KINDS if (names := getattr(built, kind))),
-        *((f"{each.column} by", f"{each.structure}: {each.why}") for each in built.choices),
+        *((f"{choice.column} by", f"{choice.structure}: {choice.why}") for choice in built.choices),
     ]
 
 

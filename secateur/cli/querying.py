@@ -35,16 +35,16 @@ from secateur.scan import Scan
 
 def parameters(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     """Read NAME=VALUE, where the value is JSON, or else text."""
-    found = {}
+    parsed = {}
     for value in values:
         name, sign, text = value.partition("=")
         if not (name and sign):
             raise click.BadParameter(f"{value!r} is not NAME=VALUE")
         try:
-            found[name] = json.loads(text)
+            parsed[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
+            parsed[name] = text
+    return parsed
 
 
 @click.command()
@@ -158,8 +158,13 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
         case "count":
             extra["count"] = plan.count()
     survivors = asdict(plan.report.stages[-1].after)
-    own = plan.report
-    report = {**asdict(own), "seconds": own.seconds, "degraded": own.degraded, "metrics": own.metrics()}
+    plan_report = plan.report
+    report = {
+        **asdict(plan_report),
+        "seconds": plan_report.seconds,
+        "degraded": plan_report.degraded,
+        "metrics": plan_report.metrics(),
+    }
     order = None if plan.order_by is None else str(plan.order_by)
     return {
         **report,

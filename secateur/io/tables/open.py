@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
 from secateur.io.storage.locations import resolve_location
-from secateur.io.storage.redaction import shown_location
+from secateur.io.storage.redaction import redacted_location
 from secateur.io.tables.directory.table import (
     ParquetDirectory,
     has_entries,
@@ -92,7 +92,7 @@ def open_at(
     place = os.fspath(location)
     if moment != Moment():
         raise ValueError(
-            f"{shown_location(place)} is a directory of Parquet files, which has no snapshots to choose from"
+            f"{redacted_location(place)} is a directory of Parquet files, which has no snapshots to choose from"
         )
     return open_directory(
         place,
@@ -126,7 +126,7 @@ def format_of(location: object, filesystem: FileSystem | None = None) -> str:
 def _is_delta_object(source: object) -> bool:
     """Return whether something is an open table of the library `deltalake`, which need not be installed."""
     kinds = type(source).__mro__
-    return any(each.__module__.partition(".")[0] == "deltalake" and each.__name__ == "DeltaTable" for each in kinds)
+    return any(kind.__module__.partition(".")[0] == "deltalake" and kind.__name__ == "DeltaTable" for kind in kinds)
 
 
 def _has_pyiceberg() -> bool:

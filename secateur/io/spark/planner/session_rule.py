@@ -61,7 +61,7 @@ def enable(spark: SparkSession, tables: Sequence[ParquetDirectory], uses_index: 
         return "Spark Connect plans in another process: enable the session of the server"
     gateway = spark.sparkContext._gateway
     try:
-        rule = _rules.get(gateway) or _made(gateway, uses_index)
+        rule = _rules.get(gateway) or _registered(gateway, uses_index)
         rule.python.named.update({as_opened_here(each.location): each for each in tables})
         rule.java.enable(spark._jsparkSession)
         if not rule.is_injected:
@@ -89,27 +89,27 @@ def _rule_of(spark: SparkSession) -> SessionRule | None:
     return _rules.get(spark.sparkContext._gateway) if hasattr(spark, "_jsparkSession") else None
 
 
-def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
+def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     """Compile and register the rule. Raises Py4JError or TypeError if Spark's internals do not fit."""
-    made = compiled(gateway, RULE)
+    rule_class = compiled(gateway, RULE)
     ensure_callback_server_started(gateway)
     python = Enabled(uses_index)
     arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
     arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS, LOOK_MILLISECONDS))
-    (constructor,) = made.getConstructors()
+    (constructor,) = rule_class.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
-    _also_iceberg(gateway, rule, made)
+    _also_iceberg(gateway, rule, rule_class)
     _rules.clear()  # rules of a JVM that has ended
     _rules[gateway] = rule
     return rule
 
 
-def _also_iceberg(gateway: Any, rule: SessionRule, made: Any) -> None:
+def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
     jvm = gateway.jvm
     if find_spec("pyiceberg") is None or not isinstance(jvm.org.apache.iceberg.spark.ScanTaskSetManager, JavaClass):
         return
     try:
-        rule.java.alsoAsk(compiled_beside(made, ICEBERG).newInstance())
+        rule.java.alsoAsk(compiled_beside(rule_class, ICEBERG).newInstance())
     except (Py4JError, PySparkException) as error:
         _log.warning("tables of Iceberg are read unpruned: %s", first_line(error))

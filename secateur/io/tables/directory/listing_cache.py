@@ -27,8 +27,8 @@ class _Dated:
     def listing(self, zone: dt.tzinfo) -> Listing:
         """Return the files with their partition values, parsed once per zone; the key is None if no zone matters."""
         for known in (None, zone):
-            if (found := self.by_zone.get(known)) is not None:
-                return found
+            if (listing := self.by_zone.get(known)) is not None:
+                return listing
         partitions = read_partitions(self.files.paths, zone)
         zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
         made = Listing(self.files.paths, self.files.size, self.files.modified, self.files.witness, partitions)

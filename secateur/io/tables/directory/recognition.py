@@ -73,9 +73,9 @@ def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
         where = posixpath.join(table.root, path)
         listed = ListedFile(table.filesystem, where, table.full_path(path), *listing.identity(ordinal))
         with table.filesystem.open_input_file(where) as file:
-            found = end_of(file)
+            end = end_of(file)
             listed.require(file)
-        return found
+        return end
 
     try:
         return table.cache.get(key, read)
