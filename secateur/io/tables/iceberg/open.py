@@ -22,7 +22,7 @@ from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems, resolve_location
 from secateur.io.storage.redaction import has_secrets, redacted_location, trouble, without_secrets
 from secateur.io.tables.freshness import seconds_of
-from secateur.io.tables.iceberg.registration import registered_location
+from secateur.io.tables.iceberg.registration import PROPERTY
 from secateur.io.tables.iceberg.snapshot_selection import Selection
 from secateur.io.tables.iceberg.table import IcebergTable
 
@@ -56,7 +56,7 @@ def open_iceberg(
     if index_location is not None:
         index, filesystem, root = resolve_location(index_location, None)
     else:
-        index = registered_location(table.metadata, table.io) or posixpath.join(location, INDEX_DIRECTORY)
+        index = table.properties.get(PROPERTY) or posixpath.join(location, INDEX_DIRECTORY)
         filesystem, root = files.of(index)
     store = FileStore(filesystem, root)
     opened = IcebergTable(
