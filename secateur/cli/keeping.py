@@ -146,7 +146,7 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
     "predicates",
     multiple=True,
     metavar="SQL",
-    help="Prove that what a plan for this predicate leaves out holds no match. May be repeated. Implies --spark.",
+    help="Prove that the blocks left out for this predicate hold no match. May be repeated. Implies --spark.",
 )
 @click.option(
     "--random-predicates",
@@ -154,7 +154,7 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
     default=RANDOM_PREDICATES,
     show_default=True,
     metavar="N",
-    help="With --spark, prove the plans of so many predicates about values of the table.",
+    help="With --spark, prove the plans of this many predicates, made of values of the table.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Draw the same blocks, values and predicates again.")
 @json_option

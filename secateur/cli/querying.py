@@ -62,11 +62,11 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
 @click.option(
     "--order-by", metavar="COLUMN,...", help="Ask for the first N rows in this order, as in ORDER BY of Spark SQL."
 )
-@click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
+@click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one per line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
-@click.option("--rows", "wanted", flag_value="rows", help="Print the matching rows, one JSON object a line.")
+@click.option("--rows", "wanted", flag_value="rows", help="Print the matching rows, one JSON object per line.")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
-@click.option("--explain", is_flag=True, help="Say what serves every condition, and what is missing.")
+@click.option("--explain", is_flag=True, help="Say which structures serve each condition, and which are missing.")
 @click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
 @session_options
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
