@@ -181,7 +181,7 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     hashes = [hash_canonical(keys) for keys in parts]
 
     def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows:
-        rows = [np.unique(positions(keys, probes, log2_bits)) for keys in hashes]
+        rows = [np.unique(positions(of_text, probes, log2_bits)) for of_text in hashes]
         return AskedRows(rows, np.arange(len(rows)))
 
     return _in_bloom_matrices(memory, f, rows_of, segments)

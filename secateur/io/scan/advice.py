@@ -91,7 +91,7 @@ class _Table:
         """The columns for which filters or gaps are tried, over all sampled blocks."""
         samples = {field: [facts.samples[field] for facts in self.facts.values()] for field in self.tried.columns}
         return {
-            f: Sampled([facts for facts in of_column if facts is not None], len(self.every))
+            f: Sampled([sample for sample in of_column if sample is not None], len(self.every))
             for f, of_column in samples.items()
         }
 

@@ -189,10 +189,10 @@ def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[B
 def _one_batch(batches: Sequence[pa.RecordBatch], wanted: Sequence[pa.Field]) -> pa.RecordBatch:
     """Combine the rows of a row group to one batch; a batch without columns keeps its row count."""
     if not wanted:
-        return pa.RecordBatch.from_arrays([pa.nulls(sum(part.num_rows for part in batches))], names=[""])
+        return pa.RecordBatch.from_arrays([pa.nulls(sum(batch.num_rows for batch in batches))], names=[""])
     schema = pa.schema(wanted)
-    arrays = [pa.concat_arrays([part.column(name) for part in batches]) for name in schema.names] if batches else None
-    return pa.RecordBatch.from_arrays(arrays or [pa.array([], part.type) for part in schema], schema=schema)
+    arrays = [pa.concat_arrays([batch.column(name) for batch in batches]) for name in schema.names] if batches else None
+    return pa.RecordBatch.from_arrays(arrays or [pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _matches(predicate: Predicate, batch: pa.RecordBatch) -> bool | None:

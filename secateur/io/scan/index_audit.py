@@ -225,7 +225,7 @@ class SegmentAuditor:
         units = [Unit.of(zone_map, block), *([leaf] if leaf is not None else [])]
         for _, batch in rows.positioned(row_group, [schema.field(root) for root in roots]):
             arrays = [nested(batch.column(roots.index(item.path[0])), item.path[1:]) for item in key]
-            wrong = [item for unit in units for item in tuple_contradictions(arrays, key, unit)]
+            wrong = [fault for unit in units for fault in tuple_contradictions(arrays, key, unit)]
             if wrong:
                 self._note(path, row_group, *wrong)
                 return

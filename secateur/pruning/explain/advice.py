@@ -154,9 +154,9 @@ def ranked(proposals: Sequence[Proposal], questions: Sequence[QueryCost]) -> tup
 
     A clustering rewrites the table, which can have only one: it comes after indexes that save half as much.
     """
-    now = sum(proposal.now.bytes for proposal in questions)
+    now = sum(question.now.bytes for question in questions)
     a_block = max(
-        (proposal.now.bytes / proposal.now.blocks for proposal in questions if proposal.now.blocks), default=0.0
+        (question.now.bytes / question.now.blocks for question in questions if question.now.blocks), default=0.0
     )
     beside = BLOCKS_BESIDE * len(questions) * a_block
     rest, order = list(proposals), []
