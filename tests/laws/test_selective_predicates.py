@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -347,6 +348,7 @@ DATE '2019-05-10' - d = INTERVAL 9 DAYS
 ts - TIMESTAMP '2019-05-01' = INTERVAL '0' DAY
 """
 FEW = 12  # of the 40 blocks
+TUPLES = {predicate for predicate in FUNCTIONS.splitlines() if predicate.startswith("(")}  # structs in Spark
 
 
 def lines(text: str) -> list[str]:
@@ -397,6 +399,19 @@ def test_ordinary_predicates_leave_few_blocks(table: ParquetDirectory, spark: Sp
         blocks = kept(table, predicate)
         assert holders and holders <= set(blocks), predicate
         assert len(blocks) < FEW, predicate
+
+
+def test_dataframes_prune_by_functions(table: ParquetDirectory, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    frame = sec.dataframe(spark, table, via="transparent")
+    predicates = [predicate for predicate in lines(FUNCTIONS) if predicate not in TUPLES]
+    answers = spark.createDataFrame(rows()).select("rid", *map(expr, predicates)).toArrow()
+    for i, predicate in enumerate(predicates, 1):
+        found = frame.where(predicate).select("rid")
+        matches = [rid for rid, value in enumerate(answers.column(i).to_pylist()) if value]
+        assert sorted(row.rid for row in found.collect()) == matches, predicate
+        pruned = re.search(r"IndexPruning: (\d+) of 40", found._jdf.queryExecution().executedPlan().toString())
+        assert pruned is not None and int(pruned[1]) < FEW, predicate
 
 
 def test_the_blocks_kept_are_those_that_hold_a_match(table: ParquetDirectory, spark: SparkSession) -> None:

@@ -26,6 +26,7 @@ from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.nodes import (
     INTEGERS,
+    Among,
     And,
     Case,
     Cast,
@@ -74,7 +75,7 @@ _FUNCTIONS = {  # classes whose result depends only on their children, and possi
     **{"BRound": "bround", "Cbrt": "cbrt", "Exp": "exp", "Expm1": "expm1", "Log": "ln", "Log10": "log10"},
     **{"Log1p": "log1p", "Log2": "log2", "Logarithm": "log", "NaNvl": "nanvl", "Pow": "pow", "Rint": "rint"},
     **{"Signum": "signum", "Sqrt": "sqrt"},
-    **{"Concat": "concat", "StringLPad": "lpad", "StringRPad": "rpad"},
+    **{"Concat": "concat", "StringLocate": "locate", "StringLPad": "lpad", "StringRPad": "rpad"},
     **{"Length": "length", "Lower": "lower", "Substring": "substring", "Upper": "upper"},
     **{"Contains": "contains", "EndsWith": "endswith", "StartsWith": "startswith", "RLike": "rlike"},
     **{"StringInstr": "instr", "ArrayContains": "array_contains", "ArraysOverlap": "arrays_overlap"},
@@ -194,7 +195,7 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return Not(IsNull(child))
         case "In", (operand, *items):
             literals = tuple(item for each in items if isinstance(item := _bare(each), Literal))
-            return In(operand, compact(literals)) if len(literals) == len(items) else None
+            return In(operand, compact(literals)) if len(literals) == len(items) else Among(operand, tuple(items))
         case "Like", (operand, Literal(str(pattern), "string")):
             return Like(operand, pattern, node.detail)
         case "Cast", (Literal() | Cast(Literal()),):  # Spark folds casts of constants; one that is left is unusual
@@ -209,6 +210,8 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return Case(tuple(branches), children[-1] if odd else Literal(None, "null"))
         case (("StringTrim" | "StringTrimLeft" | "StringTrimRight"), (child,)):  # of spaces
             return build(_TRIMS[node.kind], (child,))
+        case "FromUnixTime", (child, Literal("yyyy-MM-dd HH:mm:ss")):
+            return build("from_unixtime", (child,))
         case (("UnixTimestamp" | "ToUnixTimestamp"), (child, _)):  # the format is that of text, which has no bounds
             return build("unix_timestamp", (child,))
         case kind, _ if kind in _FUNCTIONS:
