@@ -123,8 +123,27 @@ class RandomSql:
         )
 
     def _top(self) -> str:
-        order = self.chance.choice(("a.id DESC", "a.x, a.id", "a.d DESC, a.s, a.id"))
+        if self.chance.random() < 0.7:
+            return self._first("a.id, a.x", 2)
+        few = self._first("a.*", 1)
+        return self.chance.choice(
+            (
+                f"SELECT w.id, w.s FROM ({few}) w WHERE {self._leaf('w')}",
+                f"SELECT w.id, b.id AS other FROM ({few}) w JOIN {self._table()} b ON w.k = b.k AND {self._leaf('b')}",
+                f"({self._first('a.id', 1)}) UNION ALL SELECT id FROM {self._table()} t WHERE {self._leaf('t')}",
+                f"SELECT t.id FROM {self._table()} t WHERE t.k IN (SELECT q.k FROM ({few}) q)",
+            )
+        )
+
+    def _first(self, chosen: str, depth: int) -> str:
+        """The first rows of an order without ties, or of one of a derived column."""
+        nulls = self.chance.choice(("", " NULLS FIRST", " NULLS LAST"))
+        direction = self.chance.choice(("", " DESC"))
+        by = self.chance.choice(("id", "x", "k", "s", "d", "ts", "-id", "upper(s)"))
+        column = f"-a.{by[1:]}" if by[0] == "-" else "upper(a.s)" if by == "upper(s)" else f"a.{by}"
+        offset = self.chance.choice(("", "", f" OFFSET {self.chance.randint(0, 30)}"))
+        condition = self.chance.choice((self._condition("a", depth), f"a.id >= {self._number()}", "TRUE"))
         return (
-            f"SELECT a.id, a.x FROM {self._table()} a WHERE {self._condition('a')} "
-            f"ORDER BY {order} LIMIT {self.chance.randint(0, 9)}"
+            f"SELECT {chosen} FROM {self._table()} a WHERE {condition} "
+            f"ORDER BY {column}{direction}{nulls}, a.id LIMIT {self.chance.randint(0, 9)}{offset}"
         )

@@ -25,10 +25,9 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
-from secateur.io.spark.planner.catalyst import filters_of
+from secateur.io.spark.planner.catalyst import scan_question
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
 from secateur.io.spark.planner.matches import MatchedList, match
-from secateur.io.spark.planner.planner import usable_filters
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
@@ -40,6 +39,7 @@ from secateur.io.spark.planner.protocol import (
     text_of,
 )
 from secateur.io.spark.planner.splits import byte_ranges
+from secateur.io.spark.planner.usable import usable, without_limit
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory, open_directory
 from secateur.pruning.predicate.nodes import And, Predicate
@@ -155,14 +155,14 @@ class Enabled:
             return self._of_iceberg(files, question)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened, known = self._opened(digest, files)
-        predicate, settings = usable_filters(filters_of(question.filters), opened.schema, settings)
+        predicate, settings = usable(scan_question(question.asked), opened.schema, settings)
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         asked = Answered(scan, known, files, predicate, settings)
         self._asked.keep(number, asked)
 
         def keep(found: PlannedScan) -> None:
-            self._asked.keep(number, replace(asked, scan=found))
+            self._asked.keep(number, replace(asked, scan=_with_audit(scan, found)))
 
         self._audit(question, scan, predicate, settings, keep)
         return _reply(asked, scan, number)
@@ -172,11 +172,15 @@ class Enabled:
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
         columns = room.common_columns(files, opened)
-        predicate, settings = usable_filters(filters_of(question.filters), columns, settings)
+        predicate, settings = usable(scan_question(question.asked), columns, settings)
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         self._asked.keep(number, scan)
-        self._audit(question, scan, predicate, settings, lambda found: self._asked.keep(number, found))
+
+        def keep(found: PlannedScan) -> None:
+            self._asked.keep(number, _with_audit(scan, found))
+
+        self._audit(question, scan, predicate, settings, keep)
         found: bytes = room.reply(files, scan, number)
         return found
 
@@ -209,10 +213,11 @@ class Enabled:
         if not isinstance(asked, Answered):
             return no_answer("", UNKNOWN)
         opened = asked.scan.opened
-        values, _ = usable_filters(filters_of(question.filters), opened.schema, asked.settings)
+        settings = without_limit(asked.settings)
+        values, _ = usable(scan_question(question.asked), opened.schema, settings)
         predicate = And((asked.predicate, values))
-        scan = plan_scan(opened.table, predicate, predicate, asked.settings, opened)
-        self._audit(question, scan, predicate, asked.settings, lambda found: None)
+        scan = plan_scan(opened.table, predicate, predicate, settings, opened)
+        self._audit(question, scan, predicate, settings, lambda found: None)
         return _reply(asked, scan, question.earlier)
 
     def _audit(
@@ -229,7 +234,7 @@ class Enabled:
             raise AuditFailed(failure)
         share = share_of(question.audit)
         if share:
-            self.audits.submit(PlanCheck(scan, predicate, settings, share, done))
+            self.audits.submit(PlanCheck(_of_all_rows(scan, predicate, settings), predicate, settings, share, done))
 
 
 def as_opened_here(location: str) -> str:
@@ -243,9 +248,30 @@ def _iceberg() -> Any:
     return import_module("secateur.io.spark.iceberg.listed_files")
 
 
+def _of_all_rows(scan: PlannedScan, predicate: Predicate, settings: Settings) -> PlannedScan:
+    """Return the plan without its limit: what a limit leaves out may well match."""
+    if scan.limit is None:
+        return scan
+    return plan_scan(scan.opened.table, predicate, predicate, without_limit(settings), scan.opened)
+
+
+def _with_audit(scan: PlannedScan, audited: PlannedScan) -> PlannedScan:
+    """Return a plan with the report of its audit."""
+    return replace(scan, report=replace(scan.report, audit=audited.report.audit))
+
+
+def _is_enough(scan: PlannedScan) -> bool:
+    """Return whether the blocks of a plan are sure to hold as many rows as are wanted, where any rows will do."""
+    if scan.limit is None or scan.order_by is not None:
+        return False
+    return int(scan.survivors.blocks.row_count[scan.sure].sum()) >= scan.limit
+
+
 def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
     """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
+    if _is_enough(scan):
+        known = replace(known, others=known.others[:0])
     before = report.stages[0].before
     of_all = f"{before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     others = f", and all of {len(known.others):,} files without an entry" if len(known.others) else ""

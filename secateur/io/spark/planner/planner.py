@@ -11,15 +11,15 @@ import logging
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from secateur.errors import SecateurError, StalePlan
+from secateur.errors import StalePlan
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
-from secateur.io.spark.planner.catalyst import PushedFilter, filters_of
+from secateur.io.spark.planner.catalyst import ScanQuestion, scan_question
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
@@ -31,11 +31,11 @@ from secateur.io.spark.planner.protocol import (
     text_of,
 )
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
+from secateur.io.spark.planner.usable import usable, without_limit
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.nodes import And, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Predicate
 
 _log = logging.getLogger("secateur")
 
@@ -81,12 +81,12 @@ class Planner:
             use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True, ansi=True
         )
         try:
-            filters = filters_of(question.filters)
+            asked = scan_question(question.asked)
             try:
-                found = self._planned(filters, settings)
+                found = self._planned(asked, settings)
             except StalePlan:  # a file of a cached listing (`freshness`) is gone
                 self.table.expire()
-                found = self._planned(filters, settings)
+                found = self._planned(asked, settings)
         except Exception as error:
             reason = f"{type(error).__name__}: {explained(error)}"
             _log.warning("%s: every row group is read: %s", self.table.location, reason)
@@ -94,8 +94,8 @@ class Planner:
         self._require_partitions(found)
         return found.to_bytes(self.table)
 
-    def _planned(self, filters: Iterable[PushedFilter], settings: Settings) -> ScanReply:
-        predicate, settings = usable_filters(filters, self.schema, settings)
+    def _planned(self, asked: ScanQuestion, settings: Settings) -> ScanReply:
+        predicate, settings = usable(asked, self.schema, settings)
         scan = plan_scan(self.table, predicate, predicate, settings)
         if not scan.opened.schema.equals(self.schema):
             raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
@@ -114,9 +114,10 @@ class Planner:
         if earlier is None:
             return no_answer("", UNKNOWN)
         try:
-            values, _ = usable_filters(filters_of(question.filters), self.schema, earlier.settings)
+            settings = without_limit(earlier.settings)
+            values, _ = usable(scan_question(question.asked), self.schema, settings)
             predicate = And((earlier.predicate, values))
-            scan = plan_scan(self.table, predicate, predicate, earlier.settings, earlier.opened)
+            scan = plan_scan(self.table, predicate, predicate, settings, earlier.opened)
             return _answer(scan, question.earlier).to_bytes(self.table)
         except Exception as error:
             _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
@@ -156,34 +157,6 @@ class Planned:
             return _answer(self.plan, 1).to_bytes(table)
         except Exception as error:
             return no_answer(explained(error), FAILED)
-
-
-def usable_filters(
-    filters: Iterable[PushedFilter], schema: pa.Schema, settings: Settings
-) -> tuple[Predicate, Settings]:
-    """Return the conjunction of the filters that can be bound here; the others are left to Spark.
-
-    All of them use one time zone: the zone when the query was analysed, even if the session's has changed since.
-    """
-    filters, settings = _in_one_zone(filters, settings)
-    usable = (each.predicate for each in filters if _binds(each.predicate, schema, settings))
-    return And((Truth(True), *usable)), settings
-
-
-def _binds(predicate: Predicate, schema: pa.Schema, settings: Settings) -> bool:
-    try:
-        bind(predicate, schema, session_time_zone=settings.session_time_zone, case_sensitive=True, ansi=True)
-    except (SecateurError, RecursionError):
-        return False
-    return True
-
-
-def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:
-    """Keep the filters that use the first zone found in them, or no zone; return the settings with this zone."""
-    known = list(filters)
-    zones = [zone for each in known for zone in each.zones]
-    zone = zones[0] if zones else settings.session_time_zone
-    return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
 
 
 def _answer(scan: PlannedScan, number: int) -> ScanReply:

@@ -1,8 +1,9 @@
 """Encode requests of Java and their replies as bytes, because Py4J needs a millisecond for every object.
 
 A request has the number of an earlier reply to narrow (0 for none), the session's time zone, its setting
-``secateur.audit``, and filters (:mod:`.catalyst`). A reply has a text for ``explain()``, its number, and row groups as
-byte ranges of files. Numbers are big-endian; a text is its length in bytes and its UTF-8. Answer.java decodes replies.
+``secateur.audit``, and what is asked of a scan (:mod:`.catalyst`). A reply has a text for ``explain()``, its number,
+and row groups as byte ranges of files. Numbers are big-endian; a text is its length in bytes and its UTF-8. Answer.java
+decodes replies.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ScanRequest:
     earlier: int
     zone: str
     audit: str  # the share of pruned blocks to audit, as the session has it; may be empty or no number
-    filters: bytes
+    asked: bytes
 
 
 def question_of(data: bytes) -> ScanRequest:

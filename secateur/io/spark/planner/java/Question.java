@@ -28,13 +28,23 @@ public final class Question {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     private final DataOutputStream out = new DataOutputStream(bytes);
 
-    public static byte[] of(List filters) {
+    private static final long ALL = -1; // rows are wanted
+
+    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList()); }
+
+    /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
+    static byte[] of(List filters, long rows, List items) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());
-            for (int i = 0; i < filters.size(); i++) {
-                question.tree((Expression) filters.get(i));
-                question.out.writeBoolean(false);
+            for (int i = 0; i < filters.size(); i++) question.root((Expression) filters.get(i));
+            question.out.writeLong(rows);
+            question.out.writeInt(items.size());
+            for (int i = 0; i < items.size(); i++) {
+                OrderItem item = (OrderItem) items.get(i);
+                question.out.writeBoolean(item.isDescending);
+                question.out.writeBoolean(item.nullsFirst);
+                question.root(item.column);
             }
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
@@ -50,6 +60,8 @@ public final class Question {
             for (int i = 0; i < predicates.length; i++) if (isList(predicates[i])) lists.add(predicates[i]);
             question.out.writeInt(lists.size());
             for (int i = 0; i < lists.size(); i++) question.list(((Predicate) lists.get(i)).children());
+            question.out.writeLong(ALL);
+            question.out.writeInt(0);
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);
@@ -80,6 +92,11 @@ public final class Question {
         node("AttributeReference", type, column, "", new ArrayList(), 0);
         out.writeBoolean(true);
         node("InSet", type, "", "", found, 1);
+        out.writeBoolean(false);
+    }
+
+    private void root(Expression expression) throws IOException {
+        tree(expression);
         out.writeBoolean(false);
     }
 
