@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from secateur.errors import SecateurError
 from secateur.io.spark.column.shapes import value_of
+from secateur.pruning.aggregates import AggregateCall
 from secateur.pruning.functions.types import INSTANT, LOCAL, size_of
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.calls import build
@@ -46,6 +47,7 @@ from secateur.pruning.predicate.nodes import (
 )
 from secateur.pruning.predicate.value_lists import compact, listed
 
+Item = TypeVar("Item")
 Node: TypeAlias = "Expression | Predicate | None"  # None: a value that no node here can express
 
 _COMPARISONS = {
@@ -105,12 +107,14 @@ class ScanQuestion:
     """What a query asks of a scan: the rows that match all filters, or some of these.
 
     `limit`: how many rows are wanted, None for all. `order`: which of them, the first of this order; without items any
-    rows will do. None if the order is one of more than columns.
+    rows will do. None if the order is one of more than columns. `aggregates`: all that is wanted of the rows, if not
+    empty; None if some are of more than columns.
     """
 
     filters: tuple[PushedFilter, ...]
     limit: int | None = None
     order: tuple[OrderItem, ...] | None = ()
+    aggregates: tuple[AggregateCall, ...] | None = ()
 
 
 def scan_question(data: bytes) -> ScanQuestion:
@@ -118,9 +122,14 @@ def scan_question(data: bytes) -> ScanQuestion:
     reader = _Reader(data)
     filters = tuple(reader.filter() for _ in range(reader.number()))
     limit = reader.limit()
-    items = [reader.order_item() for _ in range(reader.number())]
-    order = tuple(item for item in items if item is not None)
-    return ScanQuestion(filters, limit, order if len(order) == len(items) else None)
+    order = _all([reader.order_item() for _ in range(reader.number())])
+    return ScanQuestion(filters, limit, order, _all([reader.aggregate() for _ in range(reader.number())]))
+
+
+def _all(items: Sequence[Item | None]) -> tuple[Item, ...] | None:
+    """Return the items, or None if one is None."""
+    found = tuple(item for item in items if item is not None)
+    return found if len(found) == len(items) else None
 
 
 class _Reader:
@@ -144,6 +153,14 @@ class _Reader:
         descending, nulls_first = struct.unpack(">??", self._bytes(2))
         root, _ = self._tree()
         return OrderItem(root, descending, nulls_first) if isinstance(root, Column) else None
+
+    def aggregate(self) -> AggregateCall | None:
+        """Read an aggregate; None if it is not of rows or of a column."""
+        function = self._text()
+        if self._bytes(1) == b"\0":
+            return AggregateCall(function, None, "")
+        root, _ = self._tree()
+        return AggregateCall(function, root, "") if isinstance(root, Column) else None
 
     def filter(self) -> PushedFilter:
         """Read a condition."""

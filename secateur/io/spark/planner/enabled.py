@@ -27,6 +27,7 @@ from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
 from secateur.io.spark.planner.catalyst import scan_question
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
+from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.io.spark.planner.matches import MatchedList, match
 from secateur.io.spark.planner.protocol import (
     FAILED,
@@ -155,24 +156,26 @@ class Enabled:
             return self._of_iceberg(files, question)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened, known = self._opened(digest, files)
-        predicate, settings = usable(scan_question(question.asked), opened.schema, settings)
+        found = usable(scan_question(question.asked), opened.schema, settings)
+        predicate, settings = found.predicate, found.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         asked = Answered(scan, known, files, predicate, settings)
         self._asked.keep(number, asked)
 
-        def keep(found: PlannedScan) -> None:
-            self._asked.keep(number, replace(asked, scan=_with_audit(scan, found)))
+        def keep(audited: PlannedScan) -> None:
+            self._asked.keep(number, replace(asked, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        return _reply(asked, scan, number)
+        return _reply(asked, rest_of(scan, found.aggregates), number)
 
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
         room = _iceberg()
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
         columns = room.common_columns(files, opened)
-        predicate, settings = usable(scan_question(question.asked), columns, settings)
+        asked = usable(scan_question(question.asked), columns, settings)
+        predicate, settings = asked.predicate, asked.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         self._asked.keep(number, scan)
@@ -214,11 +217,11 @@ class Enabled:
             return no_answer("", UNKNOWN)
         opened = asked.scan.opened
         settings = without_limit(asked.settings)
-        values, _ = usable(scan_question(question.asked), opened.schema, settings)
-        predicate = And((asked.predicate, values))
+        values = usable(scan_question(question.asked), opened.schema, settings)
+        predicate = And((asked.predicate, values.predicate))
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         self._audit(question, scan, predicate, settings, lambda found: None)
-        return _reply(asked, scan, question.earlier)
+        return _reply(asked, Rest(scan), question.earlier)
 
     def _audit(
         self,
@@ -267,8 +270,9 @@ def _is_enough(scan: PlannedScan) -> bool:
     return int(scan.survivors.blocks.row_count[scan.sure].sum()) >= scan.limit
 
 
-def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
+def _reply(asked: Answered, rest: Rest, number: int) -> bytes:
     """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
+    scan = rest.scan
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
     if _is_enough(scan):
         known = replace(known, others=known.others[:0])
@@ -281,18 +285,19 @@ def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
     start = np.concatenate([ranges.start, np.zeros(len(known.others), np.int64)])
     stop = np.concatenate([ranges.stop, size[known.others]])
     chosen, of_range = np.unique(file, return_inverse=True)
-    told = np.zeros(len(file), _RANGE)
-    told["file"], told["start"], told["length"] = of_range, start, stop - start
+    encoded = np.zeros(len(file), _RANGE)
+    encoded["file"], encoded["start"], encoded["length"] = of_range, start, stop - start
     byte_count = int(blocks.byte_count.sum()) + int(size[known.others].sum())
     row_count = -1 if len(known.others) else int(blocks.row_count.sum())
     return b"".join(
         [
-            text_of(f"{len(blocks):,} of {of_all}{others}{degraded}"),
+            text_of(f"{len(blocks):,} of {of_all}{others}{rest.note}{degraded}"),
             struct.pack(">qqq", number, byte_count, row_count),
             figures_of(scan, size[known.others]),
             struct.pack(">i", len(chosen)),
             chosen.astype(">i4").tobytes(),
-            struct.pack(">i", len(told)),
-            told.tobytes(),
+            struct.pack(">i", len(encoded)),
+            encoded.tobytes(),
+            rest.known,
         ]
     )

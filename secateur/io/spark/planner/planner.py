@@ -20,6 +20,7 @@ from secateur.errors import StalePlan
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.spark.planner.catalyst import ScanQuestion, scan_question
+from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
@@ -95,18 +96,18 @@ class Planner:
         return found.to_bytes(self.table)
 
     def _planned(self, asked: ScanQuestion, settings: Settings) -> ScanReply:
-        predicate, settings = usable(asked, self.schema, settings)
-        scan = plan_scan(self.table, predicate, predicate, settings)
+        question = usable(asked, self.schema, settings)
+        scan = plan_scan(self.table, question.predicate, question.predicate, question.settings)
         if not scan.opened.schema.equals(self.schema):
             raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
         if self.table.freshness:
             self.table.require_listed(scan.opened.listing, scan.file_ordinals)
         number = next(self._numbers)
         with self._lock:
-            self._earlier[number] = Earlier(scan.opened, predicate, settings)
+            self._earlier[number] = Earlier(scan.opened, question.predicate, question.settings)
             while len(self._earlier) > MOST_KEPT:
                 self._earlier.popitem(last=False)
-        return _answer(scan, number)
+        return _answer(number, rest_of(scan, question.aggregates))
 
     def _narrowed(self, question: ScanRequest) -> bytes:
         """Narrow an earlier reply; UNKNOWN if that is impossible, and then the earlier one stays in force."""
@@ -115,10 +116,10 @@ class Planner:
             return no_answer("", UNKNOWN)
         try:
             settings = without_limit(earlier.settings)
-            values, _ = usable(scan_question(question.asked), self.schema, settings)
-            predicate = And((earlier.predicate, values))
+            values = usable(scan_question(question.asked), self.schema, settings)
+            predicate = And((earlier.predicate, values.predicate))
             scan = plan_scan(self.table, predicate, predicate, settings, earlier.opened)
-            return _answer(scan, question.earlier).to_bytes(self.table)
+            return _answer(question.earlier, Rest(scan)).to_bytes(self.table)
         except Exception as error:
             _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
             return no_answer("", UNKNOWN)
@@ -154,16 +155,18 @@ class Planned:
             if question_of(data).earlier:
                 return no_answer("", UNKNOWN)
             table.require_listed(self.plan.opened.listing, self.plan.file_ordinals)
-            return _answer(self.plan, 1).to_bytes(table)
+            return _answer(1, Rest(self.plan)).to_bytes(table)
         except Exception as error:
             return no_answer(explained(error), FAILED)
 
 
-def _answer(scan: PlannedScan, number: int) -> ScanReply:
+def _answer(number: int, rest: Rest) -> ScanReply:
+    scan = rest.scan
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before  # blocks is None if the row groups of some file are not counted
     of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
-    text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"
+    text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{rest.note}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
-    return ScanReply(text, number, size, rows, figures_of(scan), byte_ranges(scan), scan.opened.listing)
+    ranges = byte_ranges(scan)
+    return ScanReply(text, number, size, rows, figures_of(scan), ranges, scan.opened.listing, rest.known)

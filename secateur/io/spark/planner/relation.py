@@ -109,7 +109,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     none = jvm.scala.Option.empty()
     java = constructor.newInstance(arguments)
     if isinstance(asked, Planner):
-        java.heedLimits()
+        java.allowPartial()
     plan = relation.create(java, none, none)
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 

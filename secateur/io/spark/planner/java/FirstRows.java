@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
-import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -29,12 +28,7 @@ final class FirstRows {
     private boolean isGlobal; // whether rows of all partitions are counted together, so that the first come first
     private Seq order; // of SortOrder; null = any rows will do
 
-    static LogicalPlan of(LogicalPlan plan) {
-        SQLConf conf = SQLConf.get(); // of files that are left out, rows would be counted
-        return conf.ignoreCorruptFiles() || conf.ignoreMissingFiles() ? plan : limited(plan);
-    }
-
-    private static LogicalPlan limited(LogicalPlan node) {
+    static LogicalPlan in(LogicalPlan node) {
         if (node instanceof GlobalLimit || node instanceof LocalLimit) {
             LogicalPlan found = new FirstRows().under(node);
             if (found != null) return found;
@@ -42,7 +36,7 @@ final class FirstRows {
         List children = new ArrayList();
         boolean differs = false;
         for (Iterator all = node.children().iterator(); all.hasNext();) {
-            LogicalPlan child = (LogicalPlan) all.next(), found = limited(child);
+            LogicalPlan child = (LogicalPlan) all.next(), found = in(child);
             differs |= found != child;
             children.add(found);
         }
@@ -72,7 +66,7 @@ final class FirstRows {
         Chain chain = Chain.of(node);
         List items = chain == null ? null : items(chain);
         if (items == null) return null;
-        return chain.under(top, chain.scan().partial(Question.of(chain.filters, wanted, items)));
+        return chain.under(top, chain.scan().partial(Question.ofRows(chain.filters, wanted, items)));
     }
 
     private static long number(Expression limit) {

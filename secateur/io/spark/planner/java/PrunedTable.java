@@ -40,10 +40,10 @@ public class PrunedTable implements Table, SupportsRead, BlockSource {
         python = (Function) parts.get(6);
     }
 
-    /** Let scans of this table know of a LIMIT above them, where Spark's internals are those that this needs. */
-    public void heedLimits() {
+    /** Let scans of this table be partial, where Spark's internals are those that this needs. */
+    public void allowPartial() {
         try {
-            FirstRowsRule.addTo(spark);
+            PartialScansRule.addTo(spark);
         } catch (LinkageError otherInternals) {
             return;
         }

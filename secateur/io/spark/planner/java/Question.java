@@ -30,10 +30,15 @@ public final class Question {
 
     private static final long ALL = -1; // rows are wanted
 
-    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList()); }
+    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList(), new ArrayList()); }
 
     /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
-    static byte[] of(List filters, long rows, List items) {
+    static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList()); }
+
+    /** Encode filters, and the aggregates over all rows that match. */
+    static byte[] ofAggregates(List filters, List calls) { return of(filters, ALL, new ArrayList(), calls); }
+
+    private static byte[] of(List filters, long rows, List items, List calls) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());
@@ -45,6 +50,13 @@ public final class Question {
                 question.out.writeBoolean(item.isDescending);
                 question.out.writeBoolean(item.nullsFirst);
                 question.root(item.column);
+            }
+            question.out.writeInt(calls.size());
+            for (int i = 0; i < calls.size(); i++) {
+                AggregateCall call = (AggregateCall) calls.get(i);
+                question.text(call.function);
+                question.out.writeBoolean(call.column != null);
+                if (call.column != null) question.root(call.column);
             }
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
@@ -61,6 +73,7 @@ public final class Question {
             question.out.writeInt(lists.size());
             for (int i = 0; i < lists.size(); i++) question.list(((Predicate) lists.get(i)).children());
             question.out.writeLong(ALL);
+            question.out.writeInt(0);
             question.out.writeInt(0);
             return question.bytes.toByteArray();
         } catch (IOException impossible) {

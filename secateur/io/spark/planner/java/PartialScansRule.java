@@ -8,19 +8,19 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.Iterator;
 
-/** A rule of Spark's optimizer: scans of tables made by sec.dataframe are told of the LIMIT above them. */
-public final class FirstRowsRule extends Rule implements Rewrite {
-    public String ruleName() { return "secateur.FirstRowsRule"; }
+/** A rule of Spark's optimizer: scans of sec.dataframe are told of a LIMIT or an aggregate above them. */
+public final class PartialScansRule extends Rule implements Rewrite {
+    public String ruleName() { return "secateur.PartialScansRule"; }
 
     /** Add the rule to a session, once. */
     static void addTo(SparkSession session) {
         List rules = new ArrayList();
         for (Iterator all = session.experimental().extraOptimizations().iterator(); all.hasNext();) {
             Rule rule = (Rule) all.next();
-            if (rule instanceof FirstRowsRule) return;
+            if (rule instanceof PartialScansRule) return;
             rules.add(rule);
         }
-        rules.add(new FirstRowsRule());
+        rules.add(new PartialScansRule());
         session.experimental().extraOptimizations_$eq(PrunedTable.seq(rules));
     }
 
@@ -36,7 +36,7 @@ public final class FirstRowsRule extends Rule implements Rewrite {
 
     public LogicalPlan rewritten(LogicalPlan plan) {
         if (PlanObstacles.of(plan) != null || PlanObstacles.changesRows(plan)) return plan;
-        return inSubqueries(FirstRows.of(plan));
+        return inSubqueries(PartialScans.in(plan));
     }
 
     private LogicalPlan inSubqueries(LogicalPlan node) {

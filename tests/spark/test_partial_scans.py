@@ -1,4 +1,4 @@
-"""LIMIT and ORDER BY of plain queries: Spark's answer, from the row groups that can hold the rows it lets through."""
+"""LIMIT, ORDER BY and aggregates of plain queries: Spark's answer, from the row groups that have to be read for it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ WHERES = [
 LIMITS = ["LIMIT 1", "LIMIT 7", "LIMIT 7 OFFSET 5", "LIMIT 25 OFFSET 30", "LIMIT 1000 OFFSET 590"]
 
 
-@examples(90, shrink=False)
+@examples(60, shrink=False)
 @given(st.sampled_from(WHERES), st.sampled_from(ORDERS), st.sampled_from(LIMITS))
 def test_the_first_rows_are_those_of_spark(spark: SparkSession, root: str, where: str, order: str, limit: str) -> None:
     check(spark, where, order, limit)
@@ -235,5 +235,80 @@ def test_plans_and_audits_know_of_the_limit(spark: SparkSession, root: str) -> N
     assert (str(plan.order_by), plan.limit, len(plan.blocks)) == ("ts DESC NULLS LAST", 3, 1)
     assert plan.report.audit is not None
     assert plan.report.audit.blocks == BLOCKS // 2
-    told = spark.sql("EXPLAIN FORMATTED SELECT * FROM ev ORDER BY ts DESC LIMIT 3").first()[0]
+    told = spark.sql("EXPLAIN FORMATTED SELECT * FROM ev ORDER BY ts DESC LIMIT 3").collect()[0][0]
     assert "top-n pruned" in told or "top-n segments pruned" in told
+
+
+# ---- aggregates ------------------------------------------------------------------------------------------------------
+
+TOLD = [
+    ("SELECT count(*) FROM {}", 0),
+    ("SELECT count(*) FROM {} WHERE id >= 300", 0),
+    ("SELECT count(*) + 1 AS n, count(id), count(late) FROM {} WHERE id >= 310", 1),
+    ("SELECT min(id), max(ts), count(late) FROM {} WHERE id < 310 OR id >= 590", 2),
+    ("SELECT min(ts), min(late) FROM {} WHERE id >= 310", 1),
+    ("SELECT max(id) FROM {} WHERE id <= 310", 1),
+    ("SELECT max(t) - min(t) AS d FROM (SELECT id AS t, upper(s) FROM {} WHERE id < 40)", 0),
+    ("SELECT min(f), max(f) FROM {}", None),
+    ("SELECT min(s), max(s), count(s) FROM {}", None),
+    ("SELECT min(n.a), count(n.a) FROM {} WHERE id >= 40", 0),
+    ("SELECT count(*), max(late) FROM {} WHERE late IS NULL", None),
+    ("SELECT count(*), max(late) FROM {} WHERE id > 10000", 0),
+    ("SELECT id FROM {} WHERE id = (SELECT max(id) FROM {0} WHERE id < 400)", None),
+]
+READ = [
+    "SELECT count(DISTINCT late) FROM {}",
+    "SELECT count(*) FILTER (WHERE id > 5) FROM {}",
+    "SELECT count(*), sum(id) FROM {}",
+    "SELECT late, count(*) FROM {} GROUP BY late",
+    "SELECT max(-id) FROM {}",
+    "SELECT count(late, id) FROM {}",
+    "SELECT count(*) FROM {} WHERE id + 1 > 0",
+    "SELECT count(*) FROM (SELECT * FROM {} LIMIT 700)",
+    "SELECT max(s COLLATE UTF8_LCASE) FROM {}",
+]
+
+
+def test_what_statistics_tell_is_not_read(spark: SparkSession, root: str) -> None:
+    for query, kept in TOLD:
+        spark.conf.set(SWITCH, "false")
+        wanted = rows(spark.sql(query.format("ev")))
+        spark.conf.unset(SWITCH)
+        for view in ("ev", "df"):
+            assert rows(spark.sql(query.format(view))) == wanted, (query, view)
+            kept_now = pruning(spark.sql(query.format(view)))
+            assert kept is None or kept_now == [f"{kept} of {BLOCKS}"], (query, view)
+    assert "statistics answer for 30" in plan_of(spark.sql("SELECT count(*) FROM ev"))
+
+
+def test_other_aggregates_are_read(spark: SparkSession, root: str) -> None:
+    for query in READ:
+        for view in ("ev", "df"):
+            assert pruning(spark.sql(query.format(view))) == [f"{BLOCKS} of {BLOCKS}"], (query, view)
+
+
+def test_extremes_of_every_type(spark: SparkSession, root: str, tmp_path: Path) -> None:
+    ids = range(1, 41)
+    numbers = pa.array([None if i % 7 == 0 else i for i in ids], pa.int64())
+    small = numbers.cast(pa.int32())
+    table = pa.table(
+        {
+            **{str(type_): numbers.cast(type_) for type_ in (pa.int8(), pa.int16(), pa.float32(), pa.float64())},
+            "decimal": small.cast(pa.decimal128(12, 2)),
+            "wide": small.cast(pa.decimal128(30, 4)),
+            "date": small.cast(pa.date32()),
+            "at": numbers.cast(pa.timestamp("ms", "UTC")),
+            "local": numbers.cast(pa.timestamp("us")),
+            "flag": [i > 20 for i in ids],
+            "text": [f"t{i // 10}" for i in range(40)],
+            "binary": [b"x"] * 40,
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.enable(spark)
+    spark.read.parquet(str(tmp_path)).createOrReplaceTempView("types")
+    for name in table.column_names:
+        require_same(spark, f"SELECT min(`{name}`), max(`{name}`), count(`{name}`) FROM types")
+        kept = pruning(spark.sql(f"SELECT min(`{name}`), max(`{name}`) FROM types"))
+        assert kept == (["4 of 4"] if name == "binary" else ["0 of 4"]), name
