@@ -26,11 +26,7 @@ final class OtherScans {
         if (!(found instanceof Pruned)) return filter;
         Pruned scan = (Pruned) found;
         rule.events.add(session, scan.location(), String.valueOf(scan.number()), scan.text());
-        Object[] fields = new Object[relation.productArity()];
-        for (int i = 0; i < fields.length; i++) {
-            fields[i] = relation.productElement(i) == relation.scan() ? scan : relation.productElement(i);
-        }
-        List child = Arrays.asList(new Object[] {relation.makeCopy(fields)});
+        List child = Arrays.asList(new Object[] {Chain.withScan(relation, scan)});
         return (LogicalPlan) filter.withNewChildren(PrunedTable.seq(child));
     }
 

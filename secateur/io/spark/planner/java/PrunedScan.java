@@ -28,19 +28,24 @@ public final class PrunedScan
     public final PrunedTable table;
     private final BlockSource source;
     final ParquetScan parquet;
-    final byte[] question; // the filters of the query
+    final byte[] question; // the filters of the query, and how many rows are wanted of which order
+    final boolean isPartial; // whether rows are left out that match: then only one node of a plan may read the scan
     private Answer answer; // to the question; requested once
     private volatile Figures figures; // of the last answer
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
     private PartitionReaderFactory reader; // made once: it broadcasts settings, and adaptive execution plans anew
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
-    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question) {
+    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question, boolean isPartial) {
         this.table = table;
         this.source = source;
         this.parquet = parquet;
         this.question = question;
+        this.isPartial = isPartial;
     }
+
+    /** The same scan for a question of the one node that reads it. */
+    PrunedScan partial(byte[] question) { return new PrunedScan(table, source, parquet, question, true); }
 
     public synchronized Answer answer() {
         if (answer == null) {
@@ -102,7 +107,9 @@ public final class PrunedScan
         };
     }
 
+    /** Columns whose values in a join can prune; none if rows are counted that the join may drop. */
     public NamedReference[] filterAttributes() {
+        if (isPartial) return new NamedReference[0];
         Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
         List found = new ArrayList();
         for (int i = 0; i < table.filterable.length; i++) {

@@ -65,7 +65,7 @@ final class PrunedScanBuilder
 
     public Scan build() {
         if (hidden != null) return new FilesScan(table, hidden, filters);
-        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters));
+        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters), false);
     }
 
     /**

@@ -40,7 +40,7 @@ final class Rewriting {
             isChanged = false;
             LogicalPlan replaced = replaced(plan);
             if (!isChanged) return replaced; // its subqueries may have changed
-            LogicalPlan pushed = V2ScanRelationPushDown$.MODULE$.apply(replaced);
+            LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced));
             List scans = new ArrayList();
             collect(pushed, scans);
             if (!areAnswered(scans)) continue;
