@@ -261,6 +261,8 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return Case(tuple(branches), children[-1] if odd else Literal(None, "null"))
         case (("StringTrim" | "StringTrimLeft" | "StringTrimRight"), (child,)):  # of spaces
             return build(_TRIMS[node.kind], (child,))
+        case "StringLocate", (part, child, Literal(1)):
+            return build("locate", (part, child))
         case "FromUnixTime", (child, Literal("yyyy-MM-dd HH:mm:ss")):
             return build("from_unixtime", (child,))
         case (("UnixTimestamp" | "ToUnixTimestamp"), (child, _)):  # the format is that of text, which has no bounds
