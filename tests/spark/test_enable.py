@@ -230,6 +230,16 @@ def test_values_of_a_small_side_prune_while_the_query_runs(spark: SparkSession, 
     assert both.count() == ROWS + 2
 
 
+def test_run_time_filters_of_many_joins_are_few(spark: SparkSession, lake: str) -> None:
+    """A filter repeats the plan of the other side with its filters: they would double at each join of a chain."""
+    joins = 9
+    chain = " ".join(f"JOIN events e{i} ON e{i}.uid = e{i - 1}.id" for i in range(1, joins + 1))
+    query = f"SELECT count(*), sum(e{joins}.id) FROM events e0 {chain} WHERE e0.id < 20"
+    require_same(spark, query)
+    plan = spark.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+    assert 0 < plan.count("dynamicpruning#") <= 4 * joins
+
+
 def test_threads(spark: SparkSession, lake: str) -> None:
     def ids(i: int) -> list[int]:
         return [row.id for row in spark.sql(f"SELECT id FROM events WHERE id = {i}").collect()]

@@ -12,6 +12,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
@@ -32,6 +33,7 @@ public final class PrunedScan
     private Answer answer; // to the question; requested once
     private volatile Figures figures; // of the last answer
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
+    private PartitionReaderFactory reader; // made once: it broadcasts settings, and adaptive execution plans anew
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
     PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question, boolean isPartial) {
@@ -68,6 +70,11 @@ public final class PrunedScan
         figures = found.figures;
         narrowed = ", " + found.text + " after run-time filters";
         return found;
+    }
+
+    synchronized PartitionReaderFactory reader() {
+        if (reader == null) reader = parquet.createReaderFactory();
+        return reader;
     }
 
     public StructType readSchema() { return parquet.readSchema(); }
