@@ -120,7 +120,7 @@ _TABLE_PARAMETERS = (
         "--spark",
         "with_spark",
         is_flag=True,
-        help="Start Spark: PATH may be a name in its catalog, and an index is built by a Spark job.",
+        help="Start Spark: PATH may be a name in its catalog; index and refresh are Spark jobs, verify reads data.",
     ),
 )
 
