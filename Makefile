@@ -17,7 +17,8 @@ OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
     laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
-    spark/test_enable_iceberg.py laws/test_tpch_iceberg.py)
+    spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py spark/test_delta_spark.py \
+    spark/test_enable_delta.py)
 
 .PHONY: help demo test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
