@@ -1,7 +1,8 @@
 # Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
 # Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with the oldest Spark>,
-# PYTHON=<the Python to make them with>, WORKERS=<processes that share the tests>, for fuzz-decoders SECONDS=<for each
-# target>, and for lock UPGRADE= (empty: keep the pins that still hold).
+# PYTHON=<the Python to make them with>, WORKERS=<processes that share the tests>, TIMEOUT=<seconds for one test: one that
+# hangs fails with the stacks of its threads>, for fuzz-decoders SECONDS=<for each target>, and for lock UPGRADE= (empty:
+# keep the pins that still hold).
 
 VENV ?= .venv
 OLDEST ?= .venv-oldest
@@ -9,8 +10,9 @@ PYTHON ?=
 UPGRADE ?= --upgrade
 SECONDS ?= 60
 WORKERS ?= 2
+TIMEOUT ?= 900
 BIN := $(VENV)/bin
-SHARED := -m pytest -n $(WORKERS) --dist loadfile # a session of Spark serves all tests of a module
+SHARED = -m pytest -n $(WORKERS) --dist loadfile --timeout $(TIMEOUT) # a session of Spark serves all tests of a module
 STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
@@ -35,7 +37,7 @@ test-fast: $(STAMP) ## the tests that need no JVM: the loop in which one works
 	$(BIN)/python $(SHARED) -m "not spark"
 
 test-full: ## every check, with all examples and the tests that take long: about an hour
-	HYPOTHESIS_PROFILE=full $(MAKE) test
+	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400
 
 oldest: $(OLDEST)/.installed ## the tests of what needs the oldest Spark supported, 4.1: Iceberg's runtime, and the hand-off
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST)
@@ -61,7 +63,7 @@ docs: $(STAMP) ## run the examples of the documentation
 	$(BIN)/python -m pytest tests/face/test_docs.py
 
 fuzz: $(STAMP) ## the property tests, many more examples than usual
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python $(SHARED)
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python $(SHARED) --timeout 0
 
 fuzz-decoders: $(STAMP) ## what reads index files and footers under the bytes of atheris, SECONDS=60 for each target
 	$(BIN)/python $(PIP) constraints.txt -e ".[fuzz]"

@@ -18,6 +18,7 @@ from benchmarks.late_reads import read_late
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
 from benchmarks.log_search import ngram_log
+from benchmarks.metadata_sql import count_sql, limit_sql
 from benchmarks.needle_peers import needle_beside
 from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
 from benchmarks.outliers import outliers
@@ -89,6 +90,8 @@ WORKLOADS = (
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql),
+    Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql),
+    Workload("count_sql", "count, min and max with a filter by plain SQL with enable()", count_sql),
     Workload("session_overhead", "planning with enable(): no index, and an index of 100k files", session_overhead),
     Workload("scan_spark", "queries in Spark that need all of 20M rows", scan_spark),
     Workload("join_small_side", "20M rows in Spark joined with a few on an unclustered column", join_small_side),

@@ -170,6 +170,33 @@ def known_counts(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarra
     return np.where(sure & (nulls >= 0), blocks.row_count - nulls, -1)
 
 
+def told(asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> tuple[np.ndarray, list[Result]]:
+    """Return which blocks need not be read, bool of shape (n,), and the aggregates over these blocks.
+
+    Soundness
+    ---------
+    Combined with those over the other blocks, they are the aggregates over all rows that count. A block left out is
+    counted by its statistics, and holds no value better than the best exact bound, which a row that counts has.
+    """
+    counts = {each: known_counts(each, blocks, sure) for each in asked if each.function == COUNT}
+    sides = {each: side_of(each, blocks, sure) for each in asked if each.function != COUNT}
+    best = {each: side.best() for each, side in sides.items()}
+    every, answered = np.ones(len(blocks), bool), np.ones(len(blocks), bool)
+    for known in counts.values():
+        answered &= known >= 0
+    for each, side in sides.items():
+        answered[side.improving(best[each], every)] = False
+    results: list[Result] = []
+    for each in asked:
+        key = best.get(each)
+        if each in counts:
+            results.append(int(counts[each][answered].sum()))
+        else:
+            assert each.field is not None, "MIN and MAX are of a field"
+            results.append(None if key is None else scalar_of(key, each.field.type))
+    return answered, results
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 

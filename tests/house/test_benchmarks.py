@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = "0.002"
-IN_SPARK = ["lookup_spark", "lookup_sql", "session_overhead", "scan_spark", "join_small_side"]
+IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
 OWN = {"lookup_s3", "tpch_pruning", "needle_beside", "plan_synthetic", "plan_range"}
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}

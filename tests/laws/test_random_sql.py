@@ -20,6 +20,7 @@ from tests.support.random_sql import RandomSql
 
 ROWS = 400
 QUERIES = by_profile(30, 200, 2000)  # for each setting
+PARTIAL = by_profile(25, 400, 4000)
 TABLES = ("t", "u", "v", "p")
 
 
@@ -94,3 +95,9 @@ def test_random_queries(spark: SparkSession, tables: None, ansi: str, zone: str)
         assert pruned > QUERIES / 2
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_random_queries_that_need_only_some_rows(spark: SparkSession, tables: None) -> None:
+    sql = RandomSql(random.Random("some rows"), TABLES, ROWS)
+    for _ in range(PARTIAL):
+        require_same(spark, sql.partial())

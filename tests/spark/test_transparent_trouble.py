@@ -70,7 +70,7 @@ def test_an_error_while_planning_keeps_every_row_group(
         raise RuntimeError("no plan today")
 
     frame = sec.dataframe(spark, sec.open_table(str(root)))
-    for name in ("plan_scan", "filters_of", "byte_ranges"):
+    for name in ("plan_scan", "scan_question", "byte_ranges"):
         with monkeypatch.context() as patched:
             patched.setattr(planner, name, fails)
             found = frame.where("id = 5")

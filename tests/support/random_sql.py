@@ -128,3 +128,41 @@ class RandomSql:
             f"SELECT a.id, a.x FROM {self._table()} a WHERE {self._condition('a')} "
             f"ORDER BY {order} LIMIT {self.chance.randint(0, 9)}"
         )
+
+    def partial(self) -> str:
+        """A query that does not need all rows that match: the first of an order, or aggregates without groups."""
+        draw = self.chance.random()
+        if draw < 0.35:
+            return self._totals()
+        if draw < 0.75:
+            return self._first("a.id, a.x")
+        few = self._first("a.*")
+        return self.chance.choice(
+            (
+                f"SELECT w.id, w.s FROM ({few}) w WHERE {self._leaf('w')}",
+                f"SELECT w.id, b.id AS other FROM ({few}) w JOIN {self._table()} b ON w.k = b.k AND b.id < 90",
+                f"({self._first('a.id')}) UNION ALL SELECT id FROM {self._table()} t WHERE {self._leaf('t')}",
+                f"SELECT t.id FROM {self._table()} t WHERE t.k IN (SELECT q.k FROM ({few}) q)",
+            )
+        )
+
+    def _simple(self, t: str) -> str:
+        """A condition that some blocks match whole, most of the time."""
+        wide = f"{t}.id {self.chance.choice(('>=', '<'))} {self._number()}"
+        return self.chance.choice((wide, "TRUE", f"({wide} OR {self._leaf(t)})", f"{wide} AND {self._leaf(t)}"))
+
+    def _first(self, chosen: str) -> str:
+        """The first rows of an order without ties, by a column or by what is derived from one."""
+        by = self.chance.choice(("a.id", "a.x", "a.k", "a.s", "a.d", "a.ts", "-a.id", "upper(a.s)"))
+        direction, nulls = self.chance.choice(("", " DESC")), self.chance.choice(("", " NULLS FIRST", " NULLS LAST"))
+        offset = self.chance.choice(("", "", f" OFFSET {self.chance.randint(0, 30)}"))
+        return (
+            f"SELECT {chosen} FROM {self._table()} a WHERE {self._simple('a')} "
+            f"ORDER BY {by}{direction}{nulls}, a.id LIMIT {self.chance.randint(0, 9)}{offset}"
+        )
+
+    def _totals(self) -> str:
+        one, other = self.chance.sample(
+            ["count(*)", "count(a.x)", "count(a.k)", "min(a.id)", "max(a.s)", "min(a.d)", "max(a.x)", "min(a.k)"], 2
+        )
+        return f"SELECT {one} AS m, {other} AS n FROM {self._table()} a WHERE {self._simple('a')}"

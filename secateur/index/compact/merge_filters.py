@@ -150,13 +150,15 @@ class _Move:
     to: np.ndarray  # in the new matrix
 
 
-def live_blocks_by_build(bloom_matrices: BloomMatrices) -> dict[str | None, int]:
-    """Count the live filters in the files of every build."""
+def live_blocks_by_build(bloom_matrices: BloomMatrices, segments: np.ndarray) -> dict[str | None, int]:
+    """Count the live filters of some segments, bool of shape (n_segments,), in the files of every build."""
+    live_run = bloom_matrices.segment >= 0
+    live_run[live_run] = segments[bloom_matrices.segment[live_run]]
     first = np.searchsorted(bloom_matrices.part_matrix, np.arange(len(bloom_matrices.size_class)))
     builds = [build_of(bloom_matrices.file_name[f]) for f in bloom_matrices.file[first].tolist()]
     live = np.bincount(
         bloom_matrices.run_matrix,
-        np.where(bloom_matrices.segment >= 0, bloom_matrices.count, 0),
+        np.where(live_run, bloom_matrices.count, 0),
         len(bloom_matrices.size_class),
     )
     found = dict.fromkeys(builds, 0)

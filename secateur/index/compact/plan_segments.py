@@ -57,11 +57,14 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
     orders = [np.array([entry_of[each.file] for each in part], np.int64) for part in in_key_order(surveys)]
     worth = _is_filled(segments, is_live, target) & ~fixed
     found = _cut(segments, orders, worth, target)
-    little, bloom_matrices = _in_small_matrices(segments, blocks)
-    if len(found.made) or bloom_matrices > 1:
+    little = np.zeros(len(segments), bool)
+    while True:  # what leaves a build makes its matrices smaller; a second run must find nothing to do
+        found = Regrouping(np.union1d(np.flatnonzero(fixed), found.stay), found.made)
+        smaller = _in_small_matrices(segments, found, blocks) & ~little
+        if not smaller.any():
+            return found
+        little |= smaller
         found = _cut(segments, orders, worth & ~little, target)
-    stay = np.union1d(np.flatnonzero(fixed), found.stay)
-    return Regrouping(stay, found.made)
 
 
 def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarray:
@@ -71,20 +74,21 @@ def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarr
     return (live >= LEAST_FILLED * target) & (live >= LEAST_LIVE * segments.block_count)
 
 
-def _in_small_matrices(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
-    """Mark the segments with filters in small matrices, and count the small builds of the filter that has most.
+def _in_small_matrices(segments: Segments, found: Regrouping, blocks: int) -> np.ndarray:
+    """Mark the segments with filters in small matrices, if that leaves matrices to merge.
 
     A look-up reads its rows from every matrix, so there should be few: those of recent builds are merged until they are
-    a good part of the whole.
+    a good part of the whole. The segments that are made have one more build.
     """
     little = np.zeros(len(segments), bool)
-    most = 0
+    stays = np.zeros(len(segments), bool)
+    stays[found.stay] = True
     for bloom_matrices in segments.bloom_matrices.values():
         least = LEAST_MATRIX * min(blocks, MATRIX_BLOCKS)
-        names = {name for name, count in live_blocks_by_build(bloom_matrices).items() if 0 < count < least}
-        most = max(most, len(names))
-        little[bloom_matrices.segments_in(build_of(name) in names for name in bloom_matrices.file_name)] = True
-    return little, most
+        small = {name for name, n in live_blocks_by_build(bloom_matrices, stays).items() if 0 < n < least}
+        if found.made or len(small) > 1:
+            little[bloom_matrices.segments_in(build_of(name) in small for name in bloom_matrices.file_name)] = True
+    return little
 
 
 def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, target: int) -> Regrouping:

@@ -309,6 +309,14 @@ def is_repeatable(operand: Operand) -> bool:
     return not any(isinstance(leaf, Unsupported) for leaf in all_leaves(Missing(operand, "")))
 
 
+def is_total(predicate: Predicate) -> bool:
+    """Return whether a bound predicate is known to raise an error on no row, whatever its values."""
+    return not any(
+        isinstance(part, Apply | Unsupported) or (isinstance(part, Within) and part.fails is not None)
+        for part in everything_in(predicate)
+    )
+
+
 def fields(predicate: Predicate) -> list[Field]:
     """Return the fields whose statistics a bound predicate can use, each once, in order of appearance."""
     return list(dict.fromkeys(part for part in everything_in(predicate) if isinstance(part, Field)))

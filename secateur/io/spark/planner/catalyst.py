@@ -1,4 +1,4 @@
-"""Convert the filters of a Spark scan to predicate nodes.
+"""Convert what Spark asks of a scan: filters to predicate nodes, and ORDER BY to columns.
 
 The filters are Catalyst expressions after analysis and optimization: names are resolved and casts are explicit. Java
 writes every tree in postfix order (Question.java), so deep nesting needs no recursion here.
@@ -15,13 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from secateur.errors import SecateurError
 from secateur.io.spark.column.shapes import value_of
+from secateur.pruning.aggregates import AggregateCall
 from secateur.pruning.functions.types import INSTANT, LOCAL, size_of
+from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.nodes import (
@@ -45,6 +47,7 @@ from secateur.pruning.predicate.nodes import (
 )
 from secateur.pruning.predicate.value_lists import compact, listed
 
+Item = TypeVar("Item")
 Node: TypeAlias = "Expression | Predicate | None"  # None: a value that no node here can express
 
 _COMPARISONS = {
@@ -99,10 +102,34 @@ class Catalyst:
     values: tuple[bytes | None, ...]
 
 
-def filters_of(data: bytes) -> list[PushedFilter]:
-    """Decode the filters that Java's ``Question`` wrote. Raises ValueError or struct.error if `data` is malformed."""
+@dataclass(frozen=True)
+class ScanQuestion:
+    """What a query asks of a scan: the rows that match all filters, or some of these.
+
+    `limit`: how many rows are wanted, None for all. `order`: which of them, the first of this order; without items any
+    rows will do. None if the order is one of more than columns. `aggregates`: all that is wanted of the rows, if not
+    empty; None if some are of more than columns.
+    """
+
+    filters: tuple[PushedFilter, ...]
+    limit: int | None = None
+    order: tuple[OrderItem, ...] | None = ()
+    aggregates: tuple[AggregateCall, ...] | None = ()
+
+
+def scan_question(data: bytes) -> ScanQuestion:
+    """Decode what Java's ``Question`` wrote. Raises ValueError or struct.error if `data` is malformed."""
     reader = _Reader(data)
-    return [reader.filter() for _ in range(reader.number())]
+    filters = tuple(reader.filter() for _ in range(reader.number()))
+    limit = reader.limit()
+    order = _all([reader.order_item() for _ in range(reader.number())])
+    return ScanQuestion(filters, limit, order, _all([reader.aggregate() for _ in range(reader.number())]))
+
+
+def _all(items: Sequence[Item | None]) -> tuple[Item, ...] | None:
+    """Return the items, or None if one is None."""
+    found = tuple(item for item in items if item is not None)
+    return found if len(found) == len(items) else None
 
 
 class _Reader:
@@ -116,8 +143,32 @@ class _Reader:
         self._at += 4
         return int(found)
 
+    def limit(self) -> int | None:
+        """Read a number of rows; None for all."""
+        (found,) = struct.unpack(">q", self._bytes(8))
+        return None if found < 0 else int(found)
+
+    def order_item(self) -> OrderItem | None:
+        """Read an item of ORDER BY; None if it is not a column."""
+        descending, nulls_first = struct.unpack(">??", self._bytes(2))
+        root, _ = self._tree()
+        return OrderItem(root, descending, nulls_first) if isinstance(root, Column) else None
+
+    def aggregate(self) -> AggregateCall | None:
+        """Read an aggregate; None if it is not of rows or of a column."""
+        function = self._text()
+        if self._bytes(1) == b"\0":
+            return AggregateCall(function, None, "")
+        root, _ = self._tree()
+        return AggregateCall(function, root, "") if isinstance(root, Column) else None
+
     def filter(self) -> PushedFilter:
-        """Read one tree."""
+        """Read a condition."""
+        root, zones = self._tree()
+        return PushedFilter(Opaque("?") if root is None else _condition(root), zones)
+
+    def _tree(self) -> tuple[Node, frozenset[str]]:
+        """Read one tree, and the time zones in it."""
         stack: list[Node] = []
         zones: set[str] = set()
         while True:
@@ -128,7 +179,7 @@ class _Reader:
             zones |= {zone} - {""}
             if self._bytes(1) == b"\0":  # end of this tree
                 (root,) = stack
-                return PushedFilter(Opaque("?") if root is None else _condition(root), frozenset(zones))
+                return root, frozenset(zones)
 
     def _text(self) -> str:
         return self._bytes(self.number()).decode(errors="replace")

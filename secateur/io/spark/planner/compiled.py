@@ -25,7 +25,7 @@ _shown: set[Any] = set()  # gateways
 def compiled(gateway: Any, name: str) -> Any:
     """Return a class and, by its loader, those that it uses. Raises Py4JError if Spark's classes do not fit."""
     sources = ((each.name, each.read_text(encoding="utf-8")) for each in SOURCES.iterdir())
-    return _compiled(gateway, name, tuple(sorted(sources)))
+    return _loader(gateway, tuple(sorted(sources))).loadClass(f"secateur.{name}")
 
 
 def compiled_beside(other: Any, name: str) -> Any:
@@ -34,14 +34,14 @@ def compiled_beside(other: Any, name: str) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _compiled(gateway: Any, name: str, sources: tuple[tuple[str, str], ...]) -> Any:
+def _loader(gateway: Any, sources: tuple[tuple[str, str], ...]) -> Any:
     jvm, told = gateway.jvm, dict(sources)
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     _show_to_spark(gateway, parent, {name: told[f"{name}.java"] for name in METRICS if f"{name}.java" in told})
     found = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
     for file, text in sources:
         found.addResource(f"secateur/{file}", text)
-    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, found, "UTF-8").loadClass(f"secateur.{name}")
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, found, "UTF-8")
 
 
 def _show_to_spark(gateway: Any, loader: Any, sources: Mapping[str, str]) -> None:

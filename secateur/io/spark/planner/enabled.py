@@ -31,10 +31,10 @@ from secateur.io.spark.delta.logged_files import opened as opened_version
 from secateur.io.spark.delta.logged_files import reply as delta_reply
 from secateur.io.spark.hadoop_locations import as_opened_here
 from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
-from secateur.io.spark.planner.catalyst import filters_of
+from secateur.io.spark.planner.catalyst import scan_question
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
+from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.io.spark.planner.matches import MatchedList, common_schema, match
-from secateur.io.spark.planner.planner import usable_filters
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
@@ -46,6 +46,7 @@ from secateur.io.spark.planner.protocol import (
     text_of,
 )
 from secateur.io.spark.planner.splits import byte_ranges
+from secateur.io.spark.planner.usable import usable, without_limit
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.delta.open import open_delta
@@ -197,17 +198,18 @@ class Enabled:
             return self._of_iceberg(files, question)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened, known = self._opened(digest, files)
-        predicate, settings = usable_filters(filters_of(question.filters), opened.schema, settings)
+        found = usable(scan_question(question.asked), opened.schema, settings)
+        predicate, settings = found.predicate, found.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         asked = Answered(scan, known, files, predicate, settings)
         self._asked.keep(number, asked)
 
-        def keep(found: PlannedScan) -> None:
-            self._asked.keep(number, replace(asked, scan=found))
+        def keep(audited: PlannedScan) -> None:
+            self._asked.keep(number, replace(asked, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        return _reply(asked, scan, number)
+        return _reply(asked, rest_of(scan, found.aggregates), number)
 
     def _of_delta(self, files: LoggedFiles, question: ScanRequest) -> bytes:
         newest = self._delta_table(files.location, None)
@@ -227,11 +229,16 @@ class Enabled:
     def _planned(self, opened: OpenedTable, columns: pa.Schema, question: ScanRequest) -> tuple[PlannedScan, int]:
         """Plan a scan of another format's by the filters on some columns; return the plan and its number."""
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        predicate, settings = usable_filters(filters_of(question.filters), columns, settings)
+        asked = usable(scan_question(question.asked), columns, settings)
+        predicate, settings = asked.predicate, asked.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         self._asked.keep(number, scan)
-        self._audit(question, scan, predicate, settings, lambda found: self._asked.keep(number, found))
+
+        def keep(found: PlannedScan) -> None:
+            self._asked.keep(number, _with_audit(scan, found))
+
+        self._audit(question, scan, predicate, settings, keep)
         return scan, number
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
@@ -263,11 +270,12 @@ class Enabled:
         if not isinstance(asked, Answered):
             return no_answer("", UNKNOWN)
         opened = asked.scan.opened
-        values, _ = usable_filters(filters_of(question.filters), opened.schema, asked.settings)
-        predicate = And((asked.predicate, values))
-        scan = plan_scan(opened.table, predicate, predicate, asked.settings, opened)
-        self._audit(question, scan, predicate, asked.settings, lambda found: None)
-        return _reply(asked, scan, question.earlier)
+        settings = without_limit(asked.settings)
+        values = usable(scan_question(question.asked), opened.schema, settings)
+        predicate = And((asked.predicate, values.predicate))
+        scan = plan_scan(opened.table, predicate, predicate, settings, opened)
+        self._audit(question, scan, predicate, settings, lambda found: None)
+        return _reply(asked, Rest(scan), question.earlier)
 
     def _audit(
         self,
@@ -283,7 +291,7 @@ class Enabled:
             raise AuditFailed(failure)
         share = share_of(question.audit)
         if share:
-            self.audits.submit(PlanCheck(scan, predicate, settings, share, done))
+            self.audits.submit(PlanCheck(_of_all_rows(scan, predicate, settings), predicate, settings, share, done))
 
 
 def _decoded(kind: int, data: bytes) -> object:
@@ -298,9 +306,31 @@ def _iceberg() -> Any:
     return import_module("secateur.io.spark.iceberg.listed_files")
 
 
-def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
+def _of_all_rows(scan: PlannedScan, predicate: Predicate, settings: Settings) -> PlannedScan:
+    """Return the plan without its limit: what a limit leaves out may well match."""
+    if scan.limit is None:
+        return scan
+    return plan_scan(scan.opened.table, predicate, predicate, without_limit(settings), scan.opened)
+
+
+def _with_audit(scan: PlannedScan, audited: PlannedScan) -> PlannedScan:
+    """Return a plan with the report of its audit."""
+    return replace(scan, report=replace(scan.report, audit=audited.report.audit))
+
+
+def _is_enough(scan: PlannedScan) -> bool:
+    """Return whether the blocks of a plan are sure to hold as many rows as are wanted, where any rows will do."""
+    if scan.limit is None or scan.order_by is not None:
+        return False
+    return int(scan.survivors.blocks.row_count[scan.sure].sum()) >= scan.limit
+
+
+def _reply(asked: Answered, rest: Rest, number: int) -> bytes:
     """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
+    scan = rest.scan
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
+    if _is_enough(scan):
+        known = replace(known, others=known.others[:0])
     before = report.stages[0].before
     of_all = f"{before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     others = f", and all of {len(known.others):,} files without an entry" if len(known.others) else ""
@@ -310,18 +340,19 @@ def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
     start = np.concatenate([ranges.start, np.zeros(len(known.others), np.int64)])
     stop = np.concatenate([ranges.stop, size[known.others]])
     chosen, of_range = np.unique(file, return_inverse=True)
-    told = np.zeros(len(file), _RANGE)
-    told["file"], told["start"], told["length"] = of_range, start, stop - start
+    encoded = np.zeros(len(file), _RANGE)
+    encoded["file"], encoded["start"], encoded["length"] = of_range, start, stop - start
     byte_count = int(blocks.byte_count.sum()) + int(size[known.others].sum())
     row_count = -1 if len(known.others) else int(blocks.row_count.sum())
     return b"".join(
         [
-            text_of(f"{len(blocks):,} of {of_all}{others}{degraded}"),
+            text_of(f"{len(blocks):,} of {of_all}{others}{rest.note}{degraded}"),
             struct.pack(">qqq", number, byte_count, row_count),
             figures_of(scan, size[known.others]),
             struct.pack(">i", len(chosen)),
             chosen.astype(">i4").tobytes(),
-            struct.pack(">i", len(told)),
-            told.tobytes(),
+            struct.pack(">i", len(encoded)),
+            encoded.tobytes(),
+            rest.known,
         ]
     )

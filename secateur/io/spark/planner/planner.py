@@ -11,15 +11,16 @@ import logging
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from secateur.errors import SecateurError, StalePlan
+from secateur.errors import StalePlan
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
-from secateur.io.spark.planner.catalyst import PushedFilter, filters_of
+from secateur.io.spark.planner.catalyst import ScanQuestion, scan_question
+from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
@@ -31,11 +32,11 @@ from secateur.io.spark.planner.protocol import (
     text_of,
 )
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
+from secateur.io.spark.planner.usable import usable, without_limit
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.nodes import And, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Predicate
 
 _log = logging.getLogger("secateur")
 
@@ -81,12 +82,12 @@ class Planner:
             use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True, ansi=True
         )
         try:
-            filters = filters_of(question.filters)
+            asked = scan_question(question.asked)
             try:
-                found = self._planned(filters, settings)
+                found = self._planned(asked, settings)
             except StalePlan:  # a file of a cached listing (`freshness`) is gone
                 self.table.expire()
-                found = self._planned(filters, settings)
+                found = self._planned(asked, settings)
         except Exception as error:
             reason = f"{type(error).__name__}: {explained(error)}"
             _log.warning("%s: every row group is read: %s", self.table.location, reason)
@@ -94,19 +95,19 @@ class Planner:
         self._require_partitions(found)
         return found.to_bytes(self.table)
 
-    def _planned(self, filters: Iterable[PushedFilter], settings: Settings) -> ScanReply:
-        predicate, settings = usable_filters(filters, self.schema, settings)
-        scan = plan_scan(self.table, predicate, predicate, settings)
+    def _planned(self, asked: ScanQuestion, settings: Settings) -> ScanReply:
+        question = usable(asked, self.schema, settings)
+        scan = plan_scan(self.table, question.predicate, question.predicate, question.settings)
         if not scan.opened.schema.equals(self.schema):
             raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
         if self.table.freshness:
             self.table.require_listed(scan.opened.listing, scan.file_ordinals)
         number = next(self._numbers)
         with self._lock:
-            self._earlier[number] = Earlier(scan.opened, predicate, settings)
+            self._earlier[number] = Earlier(scan.opened, question.predicate, question.settings)
             while len(self._earlier) > MOST_KEPT:
                 self._earlier.popitem(last=False)
-        return _answer(scan, number)
+        return _answer(number, rest_of(scan, question.aggregates))
 
     def _narrowed(self, question: ScanRequest) -> bytes:
         """Narrow an earlier reply; UNKNOWN if that is impossible, and then the earlier one stays in force."""
@@ -114,10 +115,11 @@ class Planner:
         if earlier is None:
             return no_answer("", UNKNOWN)
         try:
-            values, _ = usable_filters(filters_of(question.filters), self.schema, earlier.settings)
-            predicate = And((earlier.predicate, values))
-            scan = plan_scan(self.table, predicate, predicate, earlier.settings, earlier.opened)
-            return _answer(scan, question.earlier).to_bytes(self.table)
+            settings = without_limit(earlier.settings)
+            values = usable(scan_question(question.asked), self.schema, settings)
+            predicate = And((earlier.predicate, values.predicate))
+            scan = plan_scan(self.table, predicate, predicate, settings, earlier.opened)
+            return _answer(question.earlier, Rest(scan)).to_bytes(self.table)
         except Exception as error:
             _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
             return no_answer("", UNKNOWN)
@@ -153,44 +155,18 @@ class Planned:
             if question_of(data).earlier:
                 return no_answer("", UNKNOWN)
             table.require_listed(self.plan.opened.listing, self.plan.file_ordinals)
-            return _answer(self.plan, 1).to_bytes(table)
+            return _answer(1, Rest(self.plan)).to_bytes(table)
         except Exception as error:
             return no_answer(explained(error), FAILED)
 
 
-def usable_filters(
-    filters: Iterable[PushedFilter], schema: pa.Schema, settings: Settings
-) -> tuple[Predicate, Settings]:
-    """Return the conjunction of the filters that can be bound here; the others are left to Spark.
-
-    All of them use one time zone: the zone when the query was analysed, even if the session's has changed since.
-    """
-    filters, settings = _in_one_zone(filters, settings)
-    usable = (each.predicate for each in filters if _binds(each.predicate, schema, settings))
-    return And((Truth(True), *usable)), settings
-
-
-def _binds(predicate: Predicate, schema: pa.Schema, settings: Settings) -> bool:
-    try:
-        bind(predicate, schema, session_time_zone=settings.session_time_zone, case_sensitive=True, ansi=True)
-    except (SecateurError, RecursionError):
-        return False
-    return True
-
-
-def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:
-    """Keep the filters that use the first zone found in them, or no zone; return the settings with this zone."""
-    known = list(filters)
-    zones = [zone for each in known for zone in each.zones]
-    zone = zones[0] if zones else settings.session_time_zone
-    return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
-
-
-def _answer(scan: PlannedScan, number: int) -> ScanReply:
+def _answer(number: int, rest: Rest) -> ScanReply:
+    scan = rest.scan
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before  # blocks is None if the row groups of some file are not counted
     of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
-    text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"
+    text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{rest.note}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
-    return ScanReply(text, number, size, rows, figures_of(scan), byte_ranges(scan), scan.opened.listing)
+    ranges = byte_ranges(scan)
+    return ScanReply(text, number, size, rows, figures_of(scan), ranges, scan.opened.listing, rest.known)

@@ -1,8 +1,9 @@
 """Encode requests of Java and their replies as bytes, because Py4J needs a millisecond for every object.
 
 A request has the number of an earlier reply to narrow (0 for none), the session's time zone, its setting
-``secateur.audit``, and filters (:mod:`.catalyst`). A reply has a text for ``explain()``, its number, and row groups as
-byte ranges of files. Numbers are big-endian; a text is its length in bytes and its UTF-8. Answer.java decodes replies.
+``secateur.audit``, and what is asked of a scan (:mod:`.catalyst`). A reply has a text for ``explain()``, its number,
+and row groups as byte ranges of files. Numbers are big-endian; a text is its length in bytes and its UTF-8. Answer.java
+decodes replies.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # Numbers of replies without row groups: fail the query; use the earlier reply; send the list of files first.
 FAILED, UNKNOWN, UNREGISTERED = -1, -2, -3
+NOTHING_KNOWN = struct.pack(">i", 0)
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
@@ -37,7 +39,7 @@ class ScanRequest:
     earlier: int
     zone: str
     audit: str  # the share of pruned blocks to audit, as the session has it; may be empty or no number
-    filters: bytes
+    asked: bytes
 
 
 def question_of(data: bytes) -> ScanRequest:
@@ -65,6 +67,7 @@ class ScanReply:
     figures: bytes
     ranges: ByteRanges
     listing: Listing
+    known: bytes = NOTHING_KNOWN  # of the question's aggregates, see known_aggregates.py
 
     def to_bytes(self, table: ParquetDirectory) -> bytes:
         """Encode for Java: the table's location once, then files by their paths relative to it."""
@@ -82,6 +85,7 @@ class ScanReply:
                 *_files(self.listing, files),
                 struct.pack(">i", len(ranges)),
                 ranges.tobytes(),
+                self.known,
             ]
         )
 
@@ -130,7 +134,7 @@ def is_local(table: ParquetDirectory) -> bool:
 def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
     """Yield for each file its path, size, milliseconds since the epoch, and partition values."""
     chosen = from_numpy(files)
-    told = [_texts(values.take(chosen)) for values in listing.partitions.values]
+    told = [internal_texts(values.take(chosen)) for values in listing.partitions.values]
     sizes, modified = listing.size[files].tolist(), (listing.modified[files] // 1_000_000).tolist()
     for i, path in enumerate(listing.paths.take(chosen).to_pylist()):
         yield text_of(path) + struct.pack(">qq", sizes[i], modified[i])
@@ -139,8 +143,8 @@ def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
             yield b"\0" if text is None else b"\1" + text_of(text)
 
 
-def _texts(values: pa.Array) -> list[str | None]:
-    """Convert partition values to Spark's internal form: days and microseconds as numbers, a double as its bits."""
+def internal_texts(values: pa.Array) -> list[str | None]:
+    """Convert values to Spark's internal form: days and microseconds as numbers, a double as its bits."""
     type_ = values.type
     if pa.types.is_floating(type_):
         values = values.cast(pa.float64()).view(pa.int64())

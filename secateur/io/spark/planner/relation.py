@@ -110,7 +110,10 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     (constructor,) = made.getConstructors()
     relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
     none = jvm.scala.Option.empty()
-    plan = relation.create(constructor.newInstance(arguments), none, none)
+    java = constructor.newInstance(arguments)
+    if isinstance(asked, Planner):
+        java.allowPartial()
+    plan = relation.create(java, none, none)
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 

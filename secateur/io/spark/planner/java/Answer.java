@@ -10,14 +10,21 @@ import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** The surviving row groups, as ranges of files that hold the midpoints of these row groups and of no others. */
@@ -32,6 +39,7 @@ public final class Answer {
     Object[][] told; // per file, the values of the partition columns
     int[] file; // per range
     long[] start, length;
+    Known[] known; // per aggregate of the question, over what is left out; empty if nothing is
 
     /** Ask Python; `earlier` is the number of the answer to narrow, or 0. */
     static Answer to(PrunedTable table, long earlier, byte[] question) {
@@ -60,7 +68,7 @@ public final class Answer {
 
     /** Ranges of files; `told`: per file, the values of its partition columns in Spark's internal form. */
     Answer(String text, long number, long bytes, long rows, Figures figures, Path[] paths, long[] sizes,
-            long[] modified, Object[][] told, int[] file, long[] start, long[] length) {
+            long[] modified, Object[][] told, int[] file, long[] start, long[] length, Known[] known) {
         this.text = text;
         this.number = number;
         this.bytes = bytes;
@@ -73,6 +81,7 @@ public final class Answer {
         this.file = file;
         this.start = start;
         this.length = length;
+        this.known = known;
     }
 
     private Answer(DataInputStream in, StructType partitions) throws IOException {
@@ -107,6 +116,7 @@ public final class Answer {
             start[i] = in.readLong();
             length[i] = in.readLong();
         }
+        known = Known.read(in);
     }
 
     public static String text(DataInputStream in) throws IOException {
@@ -115,14 +125,25 @@ public final class Answer {
         return new String(encoded, StandardCharsets.UTF_8);
     }
 
-    private static Object value(String text, DataType type) {
+    /** Whether `value` decodes values of a type. */
+    static boolean isRead(DataType type) {
+        return type instanceof StringType || type instanceof DecimalType || type instanceof NumericType
+            || type instanceof BooleanType || type instanceof DateType || type instanceof TimestampType
+            || type instanceof TimestampNTZType;
+    }
+
+    static Object value(String text, DataType type) {
         if (type instanceof StringType) return UTF8String.fromString(text);
+        if (type instanceof BooleanType) return Boolean.valueOf(text);
         if (type instanceof DecimalType) {
             DecimalType decimal = (DecimalType) type;
             return Decimal.apply(new BigDecimal(text), decimal.precision(), decimal.scale());
         }
         long bits = Long.parseLong(text);
         if (type instanceof DoubleType) return Double.valueOf(Double.longBitsToDouble(bits));
+        if (type instanceof FloatType) return Float.valueOf((float) Double.longBitsToDouble(bits));
+        if (type instanceof ShortType) return Short.valueOf((short) bits);
+        if (type instanceof ByteType) return Byte.valueOf((byte) bits);
         return type instanceof IntegerType || type instanceof DateType ? (Object) Integer.valueOf((int) bits) : bits;
     }
 

@@ -17,7 +17,7 @@ import scala.collection.Iterator;
  * decides what is read, except row groups that the index proves to have no match. A relation that is not fully
  * understood stays as it is; so does one for which Python fails or does not answer in time.
  */
-public final class EnableRule extends Rule {
+public final class EnableRule extends Rule implements Rewrite {
     final Asker asker;
     final Events events = new Events();
     final Lookups lookups;
@@ -72,7 +72,7 @@ public final class EnableRule extends Rule {
     public TreeNode apply(TreeNode plan) {
         try {
             if (!Switches.isOn()) return plan;
-            return pruned((LogicalPlan) plan);
+            return rewritten((LogicalPlan) plan);
         } catch (VirtualMachineError fatal) {
             throw fatal;
         } catch (Throwable error) {
@@ -81,5 +81,7 @@ public final class EnableRule extends Rule {
         }
     }
 
-    LogicalPlan pruned(LogicalPlan plan) { return new Rewriting(this, SparkSession.active(), plan).result(); }
+    public LogicalPlan rewritten(LogicalPlan plan) {
+        return new Rewriting(this, SparkSession.active(), plan).result();
+    }
 }

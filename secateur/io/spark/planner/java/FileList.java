@@ -69,7 +69,8 @@ final class FileList implements BlockSource {
             start[i] = in.readLong();
             length[i] = in.readLong();
         }
-        return new Answer(text, number, size, rows, figures, paths, sizes, modified, values, file, start, length);
+        return new Answer(
+            text, number, size, rows, figures, paths, sizes, modified, values, file, start, length, Known.read(in));
     }
 
     public boolean equals(Object other) {

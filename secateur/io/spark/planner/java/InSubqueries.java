@@ -10,9 +10,9 @@ import scala.runtime.AbstractFunction1;
 
 /** Rewrites the plans inside expressions, each by itself: a run-time filter's plan must equal the plan it repeats. */
 final class InSubqueries extends AbstractFunction1 {
-    private final EnableRule rule;
+    private final Rewrite rule;
 
-    InSubqueries(EnableRule rule) { this.rule = rule; }
+    InSubqueries(Rewrite rule) { this.rule = rule; }
 
     public Object apply(Object given) {
         Expression expression = (Expression) given;
@@ -28,7 +28,7 @@ final class InSubqueries extends AbstractFunction1 {
         if (!(expression instanceof PlanExpression)) return expression;
         PlanExpression subquery = (PlanExpression) expression;
         if (!(subquery.plan() instanceof LogicalPlan)) return expression;
-        LogicalPlan plan = (LogicalPlan) subquery.plan(), found = rule.pruned(plan);
+        LogicalPlan plan = (LogicalPlan) subquery.plan(), found = rule.rewritten(plan);
         return found == plan ? expression : subquery.withNewPlan(found);
     }
 }

@@ -40,7 +40,7 @@ final class OtherScans {
         if (!(found instanceof Pruned)) return filter;
         Pruned pruned = (Pruned) found;
         rule.events.add(session, pruned.location(), String.valueOf(pruned.number()), pruned.text());
-        List child = Arrays.asList(new Object[] {with(relation, part, found)});
+        List child = Arrays.asList(new Object[] {with(relation, found)});
         return (LogicalPlan) filter.withNewChildren(PrunedTable.seq(child));
     }
 
@@ -76,19 +76,17 @@ final class OtherScans {
         return null;
     }
 
-    private static LogicalPlan with(LogicalPlan relation, Object part, Object pruned) {
-        if (!(relation instanceof LogicalRelation)) return copied(relation, part, pruned);
+    private static LogicalPlan with(LogicalPlan relation, Object pruned) {
+        if (relation instanceof DataSourceV2ScanRelation) {
+            return Chain.withScan((DataSourceV2ScanRelation) relation, pruned);
+        }
         HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) relation).relation();
         HadoopFsRelation fewer = new HadoopFsRelation(
             (FileIndex) pruned, files.partitionSchema(), files.dataSchema(),
             files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
-        return copied(relation, files, fewer);
-    }
-
-    private static LogicalPlan copied(LogicalPlan relation, Object part, Object other) {
         Object[] fields = new Object[relation.productArity()];
         for (int i = 0; i < fields.length; i++) {
-            fields[i] = relation.productElement(i) == part ? other : relation.productElement(i);
+            fields[i] = relation.productElement(i) == files ? fewer : relation.productElement(i);
         }
         return (LogicalPlan) relation.makeCopy(fields);
     }

@@ -22,7 +22,7 @@ final class PrunedBatch implements Batch {
         return FilePartitions.of(scan.narrowed(more), scan, inOne);
     }
 
-    public PartitionReaderFactory createReaderFactory() { return scan.parquet.createReaderFactory(); }
+    public PartitionReaderFactory createReaderFactory() { return scan.reader(); }
 
     public boolean equals(Object other) {
         if (!(other instanceof PrunedBatch)) return false;

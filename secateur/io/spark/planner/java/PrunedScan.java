@@ -12,6 +12,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
@@ -27,18 +28,24 @@ public final class PrunedScan
     public final PrunedTable table;
     private final BlockSource source;
     final ParquetScan parquet;
-    final byte[] question; // the filters of the query
+    final byte[] question; // the filters of the query, and how many rows are wanted of which order
+    final boolean isPartial; // whether rows are left out that match: then only one node of a plan may read the scan
     private Answer answer; // to the question; requested once
     private volatile Figures figures; // of the last answer
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
+    private PartitionReaderFactory reader; // made once: it broadcasts settings, and adaptive execution plans anew
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
-    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question) {
+    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question, boolean isPartial) {
         this.table = table;
         this.source = source;
         this.parquet = parquet;
         this.question = question;
+        this.isPartial = isPartial;
     }
+
+    /** The same scan for a question of the one node that reads it. */
+    PrunedScan partial(byte[] question) { return new PrunedScan(table, source, parquet, question, true); }
 
     public synchronized Answer answer() {
         if (answer == null) {
@@ -63,6 +70,11 @@ public final class PrunedScan
         figures = found.figures;
         narrowed = ", " + found.text + " after run-time filters";
         return found;
+    }
+
+    synchronized PartitionReaderFactory reader() {
+        if (reader == null) reader = parquet.createReaderFactory();
+        return reader;
     }
 
     public StructType readSchema() { return parquet.readSchema(); }
@@ -95,7 +107,9 @@ public final class PrunedScan
         };
     }
 
+    /** Columns whose values in a join can prune; none if rows are counted that the join may drop. */
     public NamedReference[] filterAttributes() {
+        if (isPartial) return new NamedReference[0];
         Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
         List found = new ArrayList();
         for (int i = 0; i < table.filterable.length; i++) {

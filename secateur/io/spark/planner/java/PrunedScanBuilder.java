@@ -60,7 +60,7 @@ final class PrunedScanBuilder
     public Predicate[] pushedFilters() { return parquet.pushedFilters(); }
 
     public Scan build() {
-        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters));
+        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters), false);
     }
 
     /**

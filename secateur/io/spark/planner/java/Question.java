@@ -28,13 +28,35 @@ public final class Question {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     private final DataOutputStream out = new DataOutputStream(bytes);
 
-    public static byte[] of(List filters) {
+    private static final long ALL = -1; // rows are wanted
+
+    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList(), new ArrayList()); }
+
+    /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
+    static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList()); }
+
+    /** Encode filters, and the aggregates over all rows that match. */
+    static byte[] ofAggregates(List filters, List calls) { return of(filters, ALL, new ArrayList(), calls); }
+
+    private static byte[] of(List filters, long rows, List items, List calls) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());
-            for (int i = 0; i < filters.size(); i++) {
-                question.tree((Expression) filters.get(i));
-                question.out.writeBoolean(false);
+            for (int i = 0; i < filters.size(); i++) question.root((Expression) filters.get(i));
+            question.out.writeLong(rows);
+            question.out.writeInt(items.size());
+            for (int i = 0; i < items.size(); i++) {
+                OrderItem item = (OrderItem) items.get(i);
+                question.out.writeBoolean(item.isDescending);
+                question.out.writeBoolean(item.nullsFirst);
+                question.root(item.column);
+            }
+            question.out.writeInt(calls.size());
+            for (int i = 0; i < calls.size(); i++) {
+                AggregateCall call = (AggregateCall) calls.get(i);
+                question.text(call.function);
+                question.out.writeBoolean(call.column != null);
+                if (call.column != null) question.root(call.column);
             }
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
@@ -50,6 +72,9 @@ public final class Question {
             for (int i = 0; i < predicates.length; i++) if (isList(predicates[i])) lists.add(predicates[i]);
             question.out.writeInt(lists.size());
             for (int i = 0; i < lists.size(); i++) question.list(((Predicate) lists.get(i)).children());
+            question.out.writeLong(ALL);
+            question.out.writeInt(0);
+            question.out.writeInt(0);
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);
@@ -80,6 +105,11 @@ public final class Question {
         node("AttributeReference", type, column, "", new ArrayList(), 0);
         out.writeBoolean(true);
         node("InSet", type, "", "", found, 1);
+        out.writeBoolean(false);
+    }
+
+    private void root(Expression expression) throws IOException {
+        tree(expression);
         out.writeBoolean(false);
     }
 

@@ -3,7 +3,6 @@ package secateur;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
-import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -13,8 +12,6 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
-import org.apache.spark.sql.execution.dynamicpruning.CleanupDynamicPruningFilters$;
-import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning$;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.collection.Iterator;
@@ -43,7 +40,7 @@ final class Rewriting {
             isChanged = false;
             LogicalPlan replaced = replaced(plan);
             if (!isChanged) return replaced; // its subqueries may have changed
-            LogicalPlan pushed = V2ScanRelationPushDown$.MODULE$.apply(replaced);
+            LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced));
             List scans = new ArrayList();
             collect(pushed, scans);
             if (!areAnswered(scans)) continue;
@@ -51,15 +48,8 @@ final class Rewriting {
                 PrunedScan scan = (PrunedScan) scans.get(i);
                 rule.events.add(session, scan.table.name, String.valueOf(scan.answer().number), scan.answer().text);
             }
-            return hasJoin ? withRuntimeFilters(pushed) : pushed;
+            return hasJoin ? RuntimeFilters.added(pushed) : pushed;
         }
-    }
-
-    /** Let the values of a join's small side prune its big side while the query runs. */
-    private static LogicalPlan withRuntimeFilters(LogicalPlan pushed) {
-        LogicalPlan filtered = PartitionPruning$.MODULE$.apply(pushed);
-        if (filtered.fastEquals(pushed)) return pushed;
-        return CleanupDynamicPruningFilters$.MODULE$.apply(PushDownPredicates$.MODULE$.apply(filtered));
     }
 
     private boolean areAnswered(List scans) {

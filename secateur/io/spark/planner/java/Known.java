@@ -1,0 +1,17 @@
+package secateur;
+
+import java.io.DataInputStream;
+import java.io.IOException;
+
+/** What an aggregate is over the row groups that are left out, as text in Spark's internal form; null without a value. */
+final class Known {
+    final String text;
+
+    private Known(String text) { this.text = text; }
+
+    static Known[] read(DataInputStream in) throws IOException {
+        Known[] found = new Known[in.readInt()];
+        for (int i = 0; i < found.length; i++) found[i] = new Known(in.readBoolean() ? Answer.text(in) : null);
+        return found;
+    }
+}

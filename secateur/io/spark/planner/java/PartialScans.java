@@ -1,0 +1,13 @@
+package secateur;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** Scans that leave out rows that match, because the one node that reads them does not need these rows. */
+final class PartialScans {
+    static LogicalPlan in(LogicalPlan plan) {
+        SQLConf conf = SQLConf.get(); // of files that are skipped, rows would be counted
+        if (conf.ignoreCorruptFiles() || conf.ignoreMissingFiles()) return plan;
+        return KnownAggregates.in(FirstRows.in(plan));
+    }
+}

@@ -1,0 +1,64 @@
+"""What statistics tell of a query's aggregates, so that Spark reads the other blocks only."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import SecateurError
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
+from secateur.pruning.aggregates import AggregateCall, Result, bind_aggregate, told
+from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.resolve import Binder
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The scan of the blocks that are left to read, and the aggregates over those that are not, encoded for Java."""
+
+    scan: PlannedScan
+    known: bytes = NOTHING_KNOWN
+    left_out: int = 0
+
+    @property
+    def note(self) -> str:
+        """What ``explain()`` tells of the blocks that are left out."""
+        return f"; statistics answer for {self.left_out:,}" if self.left_out else ""
+
+
+def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall]) -> Rest:
+    """Leave out the blocks of a plan that statistics answer for; all are left to read if they tell nothing.
+
+    Soundness: the plan's predicate is the whole filter of the query, and the plan has no limit.
+    """
+    if not calls:
+        return Rest(scan)
+    binder = Binder(scan.opened.binding_schema, known_zone(scan.session_time_zone), case_sensitive=True)
+    try:
+        asked = [bind_aggregate(call, binder) for call in calls]
+        answered, results = told(asked, scan.survivors.blocks, scan.sure)
+        known = [_encoded(result) for result in results]
+    except (SecateurError, ValueError):  # a column or a value that cannot be told here
+        return Rest(scan)
+    if not answered.any():
+        return Rest(scan)
+    left = replace(scan, survivors=scan.survivors.take(np.flatnonzero(~answered)))
+    return Rest(left, struct.pack(">i", len(known)) + b"".join(known), int(np.count_nonzero(answered)))
+
+
+def _encoded(result: Result) -> bytes:
+    """Encode a result as text in Spark's internal form. Raises ValueError if Spark has no such value."""
+    if result is None:
+        return b"\0"
+    if isinstance(result, int):
+        return b"\1" + text_of(str(result))
+    values = pa.array([result], result.type)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us", values.type.tz))
+    (text,) = internal_texts(values)
+    return b"\0" if text is None else b"\1" + text_of(text)

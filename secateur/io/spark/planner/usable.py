@@ -1,0 +1,89 @@
+"""The part of a Spark query that can be asked here: its filters, and its LIMIT and ORDER BY where they are sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from secateur.errors import SecateurError
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.spark.planner.catalyst import PushedFilter, ScanQuestion
+from secateur.pruning.aggregates import AggregateCall
+from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bound import is_total
+from secateur.pruning.predicate.nodes import And, Column, Predicate, Truth
+from secateur.pruning.predicate.resolve import Binder, resolve
+
+
+@dataclass(frozen=True)
+class Usable:
+    """A query as it is planned here: a filter, the settings with its zone and limit, and what it aggregates."""
+
+    predicate: Predicate
+    settings: Settings
+    aggregates: tuple[AggregateCall, ...] = ()
+
+
+def usable(question: ScanQuestion, schema: pa.Schema, settings: Settings) -> Usable:
+    """Return the conjunction of the filters that can be bound here, and what else of a query is sound with them.
+
+    Other filters are left to Spark. All filters use one time zone: the zone when the query was analysed, even if the
+    session's has changed since.
+
+    Soundness
+    ---------
+    A limit and an aggregate count the rows of blocks that match whole. So they are used only if every filter is: a
+    block that matches the others may not match one that is left to Spark. And only if no filter can raise an error,
+    which a block that is not read would hide.
+    """
+    filters, settings = _in_one_zone(question.filters, settings)
+    bound = [(each.predicate, _bound(each.predicate, schema, settings)) for each in filters]
+    found = [predicate for predicate, known in bound if known is not None]
+    is_exact = len(found) == len(question.filters) and all(is_total(known) for _, known in bound if known is not None)
+    if question.limit is not None and is_exact and _is_ordered(question, schema, settings):
+        settings = replace(settings, limit=question.limit, order_by=question.order or ())
+    aggregates = (question.aggregates or ()) if is_exact and settings.limit is None else ()
+    binder = _binder(schema, settings)
+    are_bound = all(each.column is None or _resolves(each.column, binder) for each in aggregates)
+    return Usable(And((Truth(True), *found)), settings, aggregates if are_bound else ())
+
+
+def without_limit(settings: Settings) -> Settings:
+    """Return the settings of a plan of all rows that match."""
+    return replace(settings, limit=None, order_by=())
+
+
+def _bound(predicate: Predicate, schema: pa.Schema, settings: Settings) -> Predicate | None:
+    try:
+        return bind(predicate, schema, session_time_zone=settings.session_time_zone, case_sensitive=True, ansi=True)
+    except (SecateurError, RecursionError):
+        return None
+
+
+def _is_ordered(question: ScanQuestion, schema: pa.Schema, settings: Settings) -> bool:
+    """Return whether the order is one of columns that mean the same in Spark and here."""
+    binder = _binder(schema, settings)
+    return question.order is not None and all(_resolves(item.column, binder) for item in question.order)
+
+
+def _binder(schema: pa.Schema, settings: Settings) -> Binder:
+    return Binder(schema, known_zone(settings.session_time_zone), case_sensitive=True)
+
+
+def _resolves(column: Column, binder: Binder) -> bool:
+    try:
+        resolve(column, binder)
+    except SecateurError:
+        return False
+    return True
+
+
+def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:
+    """Keep the filters that use the first zone found in them, or no zone; return the settings with this zone."""
+    known = list(filters)
+    zones = [zone for each in known for zone in each.zones]
+    zone = zones[0] if zones else settings.session_time_zone
+    return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
