@@ -41,7 +41,7 @@ def delta_runtime() -> DeltaRuntime:
     """The jars for the installed Spark, fetched where they are not in the cache."""
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in PACKAGES:
-        return DeltaRuntime((), f"Delta has no jar for Spark {version}; it has one for {', '.join(PACKAGES)}")
+        return DeltaRuntime((), f"no jar of Delta is known for Spark {version}; there is one for {', '.join(PACKAGES)}")
     home, package = packages_home(), PACKAGES[version]
     jars = tuple(jar_of(each, home) for each in (package, *BESIDE))
     trouble = "" if all(each.exists() for each in jars) else fetch(package, home, MOST_SECONDS)
