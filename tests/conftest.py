@@ -121,7 +121,8 @@ def delta(spark: SparkSession, delta_jars: DeltaRuntime) -> SparkSession:
         pytest.skip(delta_jars.reason)
     session = spark.newSession()
     session.conf.set(*CATALOG)
-    session.conf.set("spark.databricks.delta.snapshotPartitions", "2")  # tables are small
+    for name in ("databricks.delta.snapshotPartitions", "sql.sources.parallelPartitionDiscovery.parallelism"):
+        session.conf.set(f"spark.{name}", "2")  # tables are small
     for name in ("spark.sql.parquet.filterPushdown", "spark.sql.subexpressionElimination.enabled"):
         session.conf.set(name, "false")
     return session

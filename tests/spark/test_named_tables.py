@@ -103,9 +103,9 @@ def test_what_is_not_read_by_name(spark: SparkSession, database: str) -> None:
     spark.sql("INSERT INTO named.grown VALUES (1)")
     spark.sql("ALTER TABLE named.grown ADD COLUMN more INT DEFAULT 7")
     for name, reason in (
-        ("named.csv", "`csv` is a table of csv"),
-        ("named.seen", "`seen` is a view"),
-        ("passing", "`passing` is a view"),
+        ("named.csv", "named.csv is a table of csv"),
+        ("named.seen", "named.seen is a view"),
+        ("passing", "passing is a view"),
         ("named.grown", "a default for older files"),
     ):
         with pytest.raises(UnsupportedTable, match=reason):
