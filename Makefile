@@ -19,7 +19,8 @@ OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
     laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
-    spark/test_enable_iceberg.py laws/test_tpch_iceberg.py)
+    spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py)
+NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
 .PHONY: help demo test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
@@ -38,8 +39,9 @@ test-fast: $(STAMP) ## the tests that need no JVM: the loop in which one works
 test-full: ## every check, with all examples and the tests that take long: about an hour
 	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400
 
-oldest: $(OLDEST)/.installed ## the tests of what needs the oldest Spark supported, 4.1: Iceberg's runtime, and the hand-off
+oldest: $(OLDEST)/.installed ## the tests of what needs the oldest Spark supported, 4.1: the jars of Iceberg and Delta, and the hand-off
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST)
+	$(OLDEST)/bin/python $(SHARED) $(NEEDS_DELTA)
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check

@@ -21,7 +21,6 @@ from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
 from secateur.scan import Scan
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable as DeltaLakeTable
     from pyspark.sql import SparkSession
 
     from secateur.io.spark.column.sql import Column
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.directory.table import ParquetDirectory
     from secateur.io.tables.iceberg.expressions import BooleanExpression
-    from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
+    from secateur.io.tables.iceberg.table import IcebergTable
+    from secateur.io.tables.open import Source
 
 MOST_REMEMBERED = 2_000  # longest predicate text, in characters, whose nodes are cached
 OWN_FUNCTION = "has_token"  # if the text has it, Spark gets the predicate as the tree prints it
@@ -38,8 +38,9 @@ DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
 
 
 def open_table(
-    location: str | os.PathLike[str] | PyIcebergTable | DeltaLakeTable,
+    location: Source,
     *,
+    spark: SparkSession | None = None,
     catalog: object = None,
     snapshot_id: int | None = None,
     version: int | None = None,
@@ -51,18 +52,25 @@ def open_table(
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable:
-    """Open a table: a directory of Parquet files, an Iceberg table, or a Delta table.
+    """Open a table: Parquet files, an Iceberg table, or a Delta table.
 
     A directory is a path, a URI of a filesystem that pyarrow knows, or a path on `filesystem`. Nested directories and
     Hive partitions are recognised. An Iceberg table is an identifier (``"prod.db.events"``, resolved by the catalogs
     configured for PyIceberg, or ``"db.events"`` with `catalog`), a metadata file, the table's directory without any
     catalog, or a PyIceberg table. A Delta table is a directory with a ``_delta_log``, or an open table of the library
-    ``deltalake``, which is read at the version that it has loaded.
+    ``deltalake``, which is read at the version that it has loaded. Some Parquet files are a table too: a list of them,
+    a pattern (``"lake/2026-*/*.parquet"``; ``**`` is any directories), or a ``pyarrow.dataset``; their index lies at
+    `index_location`.
 
     Parameters
     ----------
     location
-        The table, as above.
+        The table, as above; with `spark`, its name.
+    spark
+        A session whose catalog knows the table by the name `location`: ``"db.events"``,
+        ``"spark_catalog.db.events"``. A table of Parquet files has the catalog's columns and partitions, wherever
+        these lie, as in Spark; every listing asks the catalog. An Iceberg table is read at the catalog's metadata file.
+        Views and tables of other providers raise UnsupportedTable.
     schema
         The columns of a directory. By default they come from the index, and from the footers of files it does not
         cover.
@@ -95,6 +103,19 @@ def open_table(
     ValueError
         For a negative `freshness`, an invalid time, and arguments that the table's format does not have.
     """
+    if spark is not None:
+        if (catalog, filesystem, schema) != (None, None, None):
+            raise ValueError("leave out catalog, filesystem and schema: the session's catalog tells them")
+        from secateur.io.spark.named_table import open_named
+
+        return open_named(
+            spark,
+            str(location),
+            Moment(snapshot_id, as_of, ref, version),
+            index_location=index_location,
+            freshness=freshness,
+            disk_cache=disk_cache,
+        )
     return open_at(
         location,
         catalog,

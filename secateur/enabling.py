@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from secateur.api import is_index_enabled, open_table
+from secateur.io.tables.delta.table import DeltaTable, VersionSelection
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
 
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 
 def enable(
     spark: SparkSession,
-    tables: Sequence[ParquetDirectory | str | os.PathLike[str]] | None = None,
+    tables: Sequence[ParquetDirectory | DeltaTable | str | os.PathLike[str]] | None = None,
     *,
     index_location: str | None = None,
 ) -> None:
     """Prune every query of the session that reads an indexed table.
 
-    This covers ``spark.read.parquet``, catalog tables in Parquet, views, joins, subqueries, CTAS and INSERT ... SELECT,
-    unchanged; in this session of Spark Classic, in sessions that ``spark.newSession()`` makes from it, and in those of
-    a Connect server in the same driver. ``EXPLAIN`` shows ``IndexPruning: 1 of 500 row groups``; :func:`last_plans` has
+    This covers ``spark.read.parquet``, catalog tables in Parquet, tables of Iceberg and Delta where the session has
+    their runtime, views, joins, subqueries, CTAS and INSERT ... SELECT, unchanged; in this session of Spark Classic, in
+    sessions that ``spark.newSession()`` makes from it, and in those of a Connect server in the same driver.
+    ``EXPLAIN`` shows ``IndexPruning: 1 of 500 row groups``; :func:`last_plans` has
     details. ``SET secateur.enabled=false`` or :func:`disable` switches pruning off for a session,
     ``SET secateur.enabled.<table or path>=false`` for one table, the environment variable ``SECATEUR_DISABLE=1`` for
     the process. With ``SET secateur.audit=<share>``, a share of what queries leave out is checked in the background.
@@ -44,12 +46,13 @@ def enable(
         If the session is one of Spark Connect, Spark's internals are not those of 4.1 to 4.3, or `index_location` is
         given without exactly one table.
     TypeError
-        If one of `tables` is not a directory of Parquet files.
+        If one of `tables` is not a directory of Parquet files, or the newest version of a Delta table.
 
     Soundness
     ---------
     Spark lists the files and reads all of them, except row groups that the index proves to have no match. A file that
-    does not match its index entry in path, length and modification time is read whole. A relation that is not fully
+    does not match its index entry in path, length and modification time is read whole. Of a Delta table whole files
+    are left out, after Delta has chosen them; deletion vectors stay Delta's. A relation that is not fully
     understood is left unchanged (options that change what is read, buckets, hidden columns, streams); so is a query
     with samples or expressions that depend on how rows are partitioned, and a query in which anything fails.
     """
@@ -105,14 +108,18 @@ def last_plans(spark: SparkSession) -> list[QueryPlan]:
     ]
 
 
-def _opened(tables: Sequence[object], index_location: str | None) -> list[ParquetDirectory]:
+def _opened(tables: Sequence[object], index_location: str | None) -> list[ParquetDirectory | DeltaTable]:
     """Open the tables. Raises TypeError for other tables, ValueError for an index location without exactly one."""
     if index_location is not None and len(tables) != 1:
         raise ValueError("index_location= is that of one table: name it in tables=")
-    opened = []
+    opened: list[ParquetDirectory | DeltaTable] = []
     for given in tables:
         table = open_table(given, index_location=index_location) if isinstance(given, str | os.PathLike) else given
-        if not isinstance(table, ParquetDirectory):
-            raise TypeError(f"{given!r} is not a directory of Parquet files")
-        opened.append(table)
+        match table:
+            case ParquetDirectory(is_whole=True) | DeltaTable(selection=VersionSelection(is_latest=True)):
+                opened.append(table)
+            case _:
+                raise TypeError(
+                    f"{given!r} is no directory of Parquet files, and not the newest version of a Delta table"
+                )
     return opened

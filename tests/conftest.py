@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from secateur.session import local_session
+from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
 from tests.support.iceberg_tables import catalog_in
 from tests.support.profiles import PROFILE
@@ -29,7 +30,12 @@ def pytest_report_header() -> str:
     return f"profile: {PROFILE}"
 
 
-MARKS = {"spark": "spark", "iceberg": "iceberg", "s3": "s3"}  # fixture -> the mark of the tests that take it
+MARKS = {
+    "spark": "spark",
+    "iceberg": "iceberg",
+    "delta": "delta",
+    "s3": "s3",
+}  # fixture -> the mark of the tests that take it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,8 +54,18 @@ def disk_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def runtime(request: pytest.FixtureRequest) -> Runtime:
     """Iceberg's Spark runtime, which is looked for where a test asks for it."""
-    asked = any("iceberg" in getattr(item, "fixturenames", ()) for item in request.session.items)
-    return iceberg_runtime() if asked else Runtime(None, "no test asks for it")
+    return iceberg_runtime() if is_asked(request, "iceberg") else Runtime(None, "no test asks for it")
+
+
+@pytest.fixture(scope="session")
+def delta_jars(request: pytest.FixtureRequest) -> DeltaRuntime:
+    """Delta's jars, which are looked for where a test asks for them."""
+    return delta_runtime() if is_asked(request, "delta") else DeltaRuntime((), "no test asks for it")
+
+
+def is_asked(request: pytest.FixtureRequest, name: str) -> bool:
+    """Whether some test of this run takes a fixture."""
+    return any(name in getattr(item, "fixturenames", ()) for item in request.session.items)
 
 
 @pytest.fixture(scope="session")
@@ -68,20 +84,22 @@ def s3(s3_port: socket.socket) -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, runtime: Runtime, s3_port: socket.socket) -> Iterator[SparkSession]:
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, runtime: Runtime, delta_jars: DeltaRuntime, s3_port: socket.socket
+) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
 
     Its push-down prunes by Parquet's bounds, which leave NaN out. Its elimination of common subexpressions takes
     ``x = 0.0`` and ``x = -0.0`` in one projection for the same and then uses the result before it is computed.
     """
-    iceberg_settings = runtime.settings(str(tmp_path_factory.mktemp("lake")))
+    of_formats = delta_jars.with_settings(runtime.settings(str(tmp_path_factory.mktemp("lake"))))
     session = local_session(
         spark_sql_parquet_filterPushdown="false",
         spark_sql_subexpressionElimination_enabled="false",
         spark_sql_files_openCostInBytes="1048576",
         spark_default_parallelism="2",
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
-        **iceberg_settings,
+        **of_formats,
     )
     session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
     yield session
@@ -94,6 +112,20 @@ def iceberg(spark: SparkSession, runtime: Runtime) -> SparkSession:
     if runtime.jar is None:
         pytest.skip(runtime.reason)
     return spark
+
+
+@pytest.fixture(scope="session")
+def delta(spark: SparkSession, delta_jars: DeltaRuntime) -> SparkSession:
+    """A session of the same Spark with Delta's SQL and its catalog."""
+    if not delta_jars.jars:
+        pytest.skip(delta_jars.reason)
+    session = spark.newSession()
+    session.conf.set(*CATALOG)
+    for name in ("databricks.delta.snapshotPartitions", "sql.sources.parallelPartitionDiscovery.parallelism"):
+        session.conf.set(f"spark.{name}", "2")  # tables are small
+    for name in ("spark.sql.parquet.filterPushdown", "spark.sql.subexpressionElimination.enabled"):
+        session.conf.set(name, "false")
+    return session
 
 
 @pytest.fixture(autouse=True)

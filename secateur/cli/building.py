@@ -22,10 +22,6 @@ from secateur.maintain.describe import IndexSnapshot
 from secateur.maintain.refresh import Refreshed
 from secateur.pruning.report import human_bytes
 
-spark_option = click.option(
-    "--spark", "with_spark", is_flag=True, help="Run as a Spark job, however small the table is."
-)
-
 
 @click.command()
 @table_options
@@ -47,7 +43,6 @@ spark_option = click.option(
     "--no-page-locations", is_flag=True, help="Store no page locations: reading single pages then opens footers."
 )
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
-@spark_option
 @json_option
 @click.pass_obj
 def index(
@@ -65,7 +60,6 @@ def index(
     no_pages: bool,
     no_page_locations: bool,
     segment_blocks: int | None,
-    with_spark: bool,
     as_json: bool,
 ) -> None:
     """Build the index of a table.
@@ -83,7 +77,7 @@ def index(
     table.store.require_writable()
     with (
         _told_if_interrupted(table),
-        spark_for_build(table, with_spark, verbose) as spark,
+        spark_for_build(table, source.with_spark, verbose) as spark,
         build_progress("indexing") as progress,
     ):
         built = sec.build_index(
@@ -118,7 +112,6 @@ def index(
 )
 @click.option("--repair", is_flag=True, help="Read every byte of the index first, and rebuild what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
-@spark_option
 @json_option
 @click.pass_obj
 def refresh(
@@ -132,7 +125,6 @@ def refresh(
     page_locations: bool,
     repair: bool,
     dry_run: bool,
-    with_spark: bool,
     as_json: bool,
 ) -> None:
     """Bring the index up to date with the table, and add structures to it.
@@ -152,7 +144,7 @@ def refresh(
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
             _told_if_interrupted(table),
-            spark_for_build(table, with_spark, verbose) as spark,
+            spark_for_build(table, source.with_spark, verbose) as spark,
             build_progress("indexing") as progress,
         ):
             done = sec.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)

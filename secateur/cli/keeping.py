@@ -1,4 +1,4 @@
-"""The commands that maintain an index: inspect, verify, vacuum and drop. Only ``verify --spark`` starts Spark."""
+"""The commands that maintain an index: inspect, verify, vacuum and drop. Only ``--spark`` starts Spark."""
 
 from __future__ import annotations
 
@@ -134,7 +134,6 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
 
 @click.command()
 @table_options
-@click.option("--spark", "with_spark", is_flag=True, help="Compare the index with the data as well, in a Spark job.")
 @click.option(
     "--sample",
     type=click.FloatRange(0, 1, min_open=True),
@@ -162,7 +161,6 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
 def verify(
     context: click.Context,
     source: TableArguments,
-    with_spark: bool,
     sample: float | None,
     predicates: tuple[str, ...],
     random_predicates: int,
@@ -183,7 +181,7 @@ def verify(
     """
     table = source.open()
     with ExitStack() as stack:
-        is_audit = with_spark or sample is not None or bool(predicates)
+        is_audit = source.with_spark or sample is not None or bool(predicates)
         spark = stack.enter_context(spark_session(context.obj)) if is_audit else None
         verification = sec.verify_index(
             table,

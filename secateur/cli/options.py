@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import secateur as sec
+from secateur.cli.spark import spark_session
 from secateur.errors import SecateurError
 from secateur.io.storage.redaction import without_secrets
 from secateur.pruning.functions.zone_names import zone_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from secateur.io.tables.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,12 +36,25 @@ class TableArguments:
     ref: str | None = None
     version: int | None = None
     index_location: str | None = None
+    with_spark: bool = False
 
     def open(self) -> Table:
         """Open the table. Raises as :func:`secateur.open_table`, and click.UsageError for options that do not fit."""
+        if not (self.with_spark and self._is_name):
+            return self._opened(None)
+        with spark_session(False) as spark:
+            return self._opened(spark)
+
+    @property
+    def _is_name(self) -> bool:
+        """Whether PATH can be a name in Spark's catalog: it is no path, and nothing lies there."""
+        return "/" not in self.path and not os.path.exists(self.path)
+
+    def _opened(self, spark: SparkSession | None) -> Table:
         try:
             return sec.open_table(
                 self.path,
+                spark=spark,
                 catalog=self.catalog,
                 snapshot_id=self.snapshot_id,
                 as_of=self.as_of,
@@ -66,9 +83,11 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ref: str | None,
         version: int | None,
         index_location: str | None,
+        with_spark: bool,
         **others: Any,
     ) -> Any:
-        return command(source=TableArguments(path, catalog, snapshot_id, as_of, ref, version, index_location), **others)
+        source = TableArguments(path, catalog, snapshot_id, as_of, ref, version, index_location, with_spark)
+        return command(source=source, **others)
 
     for parameter in reversed(_TABLE_PARAMETERS):
         parameter(with_source)
@@ -96,6 +115,12 @@ _TABLE_PARAMETERS = (
         "--index-location",
         metavar="DIR",
         help="Where the index is. By default in the directory _secateur beside the data.",
+    ),
+    click.option(
+        "--spark",
+        "with_spark",
+        is_flag=True,
+        help="Start Spark: PATH may be a name in its catalog; index and refresh are Spark jobs, verify reads data.",
     ),
 )
 

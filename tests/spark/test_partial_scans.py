@@ -254,7 +254,7 @@ TOLD = [
     ("SELECT min(n.a), count(n.a) FROM {} WHERE id >= 40", 0),
     ("SELECT count(*), max(late) FROM {} WHERE late IS NULL", None),
     ("SELECT count(*), max(late) FROM {} WHERE id > 10000", 0),
-    ("SELECT id FROM {} WHERE id = (SELECT max(id) FROM {0} WHERE id < 400)", None),
+    ("SELECT id FROM {0} WHERE id = (SELECT max(id) FROM {0} WHERE id < 400)", None),
 ]
 READ = [
     "SELECT count(DISTINCT late) FROM {}",

@@ -24,13 +24,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from inspect import signature
-from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
@@ -39,7 +36,7 @@ from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation
-from secateur.io.spark.file_reader import spark_schema
+from secateur.io.spark.file_reader import arrow_schema, spark_schema
 from secateur.io.spark.source_filters import predicate_of
 from secateur.io.spark.to_spark import descriptors
 from secateur.io.storage.redaction import ENVIRONMENT, has_secrets, redacted_location
@@ -53,9 +50,6 @@ from secateur.pruning.predicate.parse import parse
 from secateur.pruning.report import Faults
 
 MOST_OPEN_TABLES = 32
-
-# Spark 4.1 assumes UTC for timestamps; later versions require the zone.
-_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ class SecateurDataSource(DataSource):
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
         return kind(
             location=self._location,
-            schema=to_arrow_schema(schema, **_IN_UTC),
+            schema=arrow_schema(schema),
             predicate=self._predicate,
             settings=Settings(
                 use_index=self._flag("use_index", default=True),

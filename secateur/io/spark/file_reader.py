@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import lit
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from secateur.arrays import from_numpy
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_LOOKED_UP = 500  # files; a status takes about 1 ms on a local disk, and tens on an object store
 _DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+# Spark 4.1 assumes UTC for timestamps; later versions require the zone.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 # Levels of org.apache.parquet.hadoop.ParquetInputFormat at which a filter drops row groups and pages.
 _NO_PUSH_DOWN = {
     f"parquet.filter.{level}.enabled": "false" for level in ("stats", "dictionary", "bloom", "columnindex")
@@ -109,3 +112,8 @@ def has_filesystem(spark: SparkSession, location: str) -> bool:
 def spark_schema(schema: pa.Schema) -> StructType:
     """Return the Spark schema of Arrow fields; timestamps without zone are TIMESTAMP_NTZ."""
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of Spark's columns; timestamps are in UTC, but for those without a zone."""
+    return to_arrow_schema(schema, **_IN_UTC)

@@ -39,6 +39,11 @@ class ListedFiles:
     modified: np.ndarray  # nanoseconds since the epoch; 0 if the filesystem does not know
     witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
 
+    def take(self, chosen: np.ndarray) -> ListedFiles:
+        """Return some of the files, by their ordinals, ascending."""
+        paths = self.paths.take(pa.array(chosen, pa.int64()))
+        return ListedFiles(paths, self.size[chosen], self.modified[chosen], self.witness[chosen])
+
     def equals(self, other: ListedFiles) -> bool:
         """Return whether these are the same files, unchanged."""
         return (
@@ -47,6 +52,9 @@ class ListedFiles:
             and np.array_equal(self.modified, other.modified)
             and np.array_equal(self.witness, other.witness)
         )
+
+
+NO_FILES = ListedFiles(pa.array([], pa.string()), *(np.zeros(0, np.int64) for _ in range(3)))
 
 
 @dataclass(eq=False)
@@ -82,6 +90,39 @@ def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> Listed
             below = [path for answer in answers for path in answer.directories]
             level = [] if whole else _without_hidden(below, root)
     return _gathered(parts, root)
+
+
+def list_directories(filesystem: FileSystem, directories: Sequence[str]) -> list[ListedFiles]:
+    """List the files directly in some directories, which are listed in parallel: one listing for each.
+
+    Names that Spark passes over are left out. A directory that does not exist has no files. Raises as
+    :func:`list_files`.
+    """
+    if (fsspec := fsspec_of(innermost(filesystem, "")[0])) is not None:
+        fsspec.invalidate_cache()
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(lambda directory: _directly_in(*innermost(filesystem, directory)), directories))
+
+
+def _directly_in(filesystem: FileSystem, directory: str) -> ListedFiles:
+    try:
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            return _gathered([_looked_up(_paths_in(directory))], directory)
+        return _gathered([_infos(filesystem, directory, False)], directory)
+    except FileNotFoundError:
+        return _gathered([], directory)
+
+
+def joined(listings: Sequence[ListedFiles], prefixes: Sequence[str]) -> ListedFiles:
+    """Return the files of several listings as one, each with a prefix before its paths."""
+    prefixed = [pc.binary_join_element_wise(a, each.paths, "") for a, each in zip(prefixes, listings, strict=True)]
+    paths = pa.concat_arrays(prefixed)
+    order = pc.sort_indices(paths)
+    at = np.from_dlpack(order)
+    size = np.concatenate([each.size for each in listings])
+    modified = np.concatenate([each.modified for each in listings])
+    witness = np.concatenate([each.witness for each in listings])
+    return ListedFiles(paths.take(order), size[at], modified[at], witness[at])
 
 
 def _answers(

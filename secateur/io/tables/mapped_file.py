@@ -14,14 +14,12 @@ from secateur.index.filters.parquet_bloom import NativeFilters
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
 from secateur.index.zones import zonemap
-from secateur.index.zones.page_locations import FileLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.bloom_filter import no_filters
-from secateur.io.parquet.parquet_file import ParquetFile
-from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
+from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.projection import absent, is_uuid, projected
 from secateur.values import ordered_kind
 
@@ -49,29 +47,11 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class MappedFile:
+class MappedFile(ImmutableFile):
     """An open data file; see :class:`secateur.io.tables.file_source.OpenedFile`."""
 
-    rows: RowGroupReader[ParquetFile]
     view: View
     constants: Mapping[int, pa.Scalar] | None = None  # partition values by id; None: not loaded
-
-    @property
-    def path(self) -> str:
-        return self.rows.path
-
-    @property
-    def source(self) -> ParquetFile:
-        """The file with its footer."""
-        return self.rows.opened
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.source.row_count
-
-    @property
-    def byte_count(self) -> np.ndarray:
-        return self.source.byte_count
 
     @property
     def schema(self) -> pa.Schema:
@@ -132,14 +112,6 @@ class MappedFile:
         }
         pages_of = self.source.pages({stored: zone_maps[column] for stored, column in columns.items()})
         return {columns[stored]: pages for stored, pages in pages_of.items()}
-
-    def end(self) -> int:
-        """0: a data file is never written twice."""
-        return 0
-
-    def page_locations(self) -> FileLocations:
-        """Return what is needed to read single pages of all row groups."""
-        return self.source.page_locations()
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """Return the file's own bloom filters of a column."""

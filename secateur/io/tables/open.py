@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.redaction import redacted_location
-from secateur.io.tables.directory.table import (
-    ParquetDirectory,
-    has_entries,
-    has_iceberg_metadata,
-    open_directory,
-)
+from secateur.io.tables.directory.chosen import FileChoice, listed, matching, of_dataset
+from secateur.io.tables.directory.table import ParquetDirectory, open_chosen, open_directory
+from secateur.io.tables.look import TableLook, look_at
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deltalake import DeltaTable as DeltaLakeTable
+    from pyarrow.dataset import Dataset
 
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.storage.list_files import FileSystem
     from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
 
+    Source: TypeAlias = (
+        str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset | PyIcebergTable | DeltaLakeTable
+    )
+
 DIRECTORY, ICEBERG, DELTA = "directory", "iceberg", "delta"
-_DELTA_LOG = "_delta_log"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Moment:
 
 
 def open_at(
-    location: str | os.PathLike[str] | PyIcebergTable | DeltaLakeTable,
+    location: Source,
     catalog: object,
     moment: Moment,
     *,
@@ -57,8 +59,8 @@ def open_at(
     disk_cache: DiskCache | None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable:
     """Open the table at a location; see :func:`secateur.open_table`."""
-    format_ = ICEBERG if catalog is not None else format_of(location, filesystem)
-    if format_ == DELTA:
+    found = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
+    if found.format == DELTA:
         if schema is not None:
             raise ValueError("leave out schema: a Delta table has its own")
         if replace(moment, as_of=None, version=None) != Moment():
@@ -74,59 +76,110 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
-    if format_ == ICEBERG:
+    if found.format == ICEBERG:
         if schema is not None or filesystem is not None:
             raise ValueError("leave out schema and filesystem: an Iceberg table has its own")
-        if moment.version is not None:
-            raise ValueError("an Iceberg table has snapshots: choose one by snapshot_id=, as_of= or ref=")
-        opening = _iceberg_opening()
-        return opening.open_iceberg(
+        return open_iceberg_by(
             location,
+            moment,
             catalog=catalog,
-            selection=opening.selection(moment.snapshot_id, moment.as_of, moment.ref),
             index_location=index_location,
             freshness=freshness,
             disk_cache=disk_cache,
         )
-    assert isinstance(location, str | os.PathLike), "format_of takes every other object for a table of a library"
-    place = os.fspath(location)
     if moment != Moment():
-        raise ValueError(
-            f"{redacted_location(place)} is a directory of Parquet files, which has no snapshots to choose from"
+        raise ValueError(f"{_shown(location)} is a table of Parquet files, which has no snapshots to choose from")
+    if found.choice is not None:
+        return open_chosen(
+            found.choice, index_location=index_location, schema=schema, freshness=freshness, disk_cache=disk_cache
         )
+    assert isinstance(location, str | os.PathLike), "every other object is a table of a library, or some files"
     return open_directory(
-        place,
+        os.fspath(location),
         index_location=index_location,
         filesystem=filesystem,
         schema=schema,
         freshness=freshness,
         disk_cache=disk_cache,
+        look=found.look,
     )
 
 
-def format_of(location: object, filesystem: FileSystem | None = None) -> str:
-    """Return the format of the table at a location: by its form, or by the metadata that lies there.
+def open_iceberg_by(
+    source: object,
+    moment: Moment,
+    *,
+    catalog: object = None,
+    index_location: str | None,
+    freshness: float | dt.timedelta | None,
+    disk_cache: DiskCache | None,
+) -> IcebergTable:
+    """Open an Iceberg table by its location, its name, an object, or a function that tells its metadata file of now.
 
-    A table with a Delta log is a Delta table, whatever metadata is kept beside it for readers of Iceberg.
+    Raises UnsupportedTable if PyIceberg is not installed, TableNotFound, UnknownSnapshot, ValueError.
+    """
+    if moment.version is not None:
+        raise ValueError("an Iceberg table has snapshots: choose one by snapshot_id=, as_of= or ref=")
+    opening = _iceberg_opening()
+    opened: IcebergTable = opening.open_iceberg(
+        source,
+        catalog=catalog,
+        selection=opening.selection(moment.snapshot_id, moment.as_of, moment.ref),
+        index_location=index_location,
+        freshness=freshness,
+        disk_cache=disk_cache,
+    )
+    return opened
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """The format of a table, and what was found on the way to it."""
+
+    format: str
+    look: TableLook | None = None  # at a directory
+    choice: FileChoice | None = None  # of some files
+
+
+def recognised(location: object, filesystem: FileSystem | None = None) -> Recognised:
+    """Recognise the format of a table by the form of its location, or by the metadata that lies there.
+
+    A table with a Delta log is a Delta table, whatever metadata is kept beside it for readers of Iceberg. Raises
+    TableNotFound, AccessDenied, ValueError.
     """
     if not isinstance(location, str | os.PathLike):
-        return DELTA if _is_delta_object(location) else ICEBERG
+        return _of_object(location, filesystem)
     place = os.fspath(location)
     if ".metadata.json" in place:
-        return ICEBERG
+        return Recognised(ICEBERG)
+    choice = matching(place, filesystem)
+    if choice is not None:
+        return Recognised(DIRECTORY, choice=choice)
     if "/" not in place and "." in place and not os.path.exists(place) and _has_pyiceberg():
-        return ICEBERG if _iceberg_opening().known_catalog(place) else DIRECTORY
+        return Recognised(ICEBERG if _iceberg_opening().known_catalog(place) else DIRECTORY)
     shown, resolved, root = resolve_location(place, filesystem)
-    with ThreadPoolExecutor(1) as thread:  # wait for an object store once, not twice
-        is_iceberg = thread.submit(has_iceberg_metadata, resolved, root)
-        is_delta = has_entries(resolved, root, _DELTA_LOG, shown)
-        return DELTA if is_delta else ICEBERG if is_iceberg.result() else DIRECTORY
+    look = look_at(resolved, root, shown)
+    return Recognised(DELTA if look.has_commits else ICEBERG if look.is_iceberg else DIRECTORY, look)
 
 
-def _is_delta_object(source: object) -> bool:
-    """Return whether something is an open table of the library `deltalake`, which need not be installed."""
+def _of_object(source: Any, filesystem: FileSystem | None) -> Recognised:
+    if isinstance(source, list | tuple):
+        return Recognised(DIRECTORY, choice=listed(source, filesystem))
+    if is_of(source, "pyarrow", "Dataset"):
+        if filesystem is not None:
+            raise ValueError("leave out filesystem: a dataset has its own")
+        return Recognised(DIRECTORY, choice=of_dataset(source))
+    return Recognised(DELTA if is_of(source, "deltalake", "DeltaTable") else ICEBERG)
+
+
+def is_of(source: object, library: str, name: str) -> bool:
+    """Return whether something is an object of a library's class, or of one derived from it, without importing it."""
     kinds = type(source).__mro__
-    return any(kind.__module__.partition(".")[0] == "deltalake" and kind.__name__ == "DeltaTable" for kind in kinds)
+    return any(kind.__module__.partition(".")[0] == library and kind.__name__ == name for kind in kinds)
+
+
+def _shown(location: object) -> str:
+    return redacted_location(os.fspath(location)) if isinstance(location, str | os.PathLike) else "the table"
 
 
 def _has_pyiceberg() -> bool:

@@ -1,7 +1,7 @@
 """Compile the planner's Java classes in the driver, once per JVM, with Janino, the compiler that Spark ships.
 
 Every file of the directory ``java`` is one class. A class loader gets the sources of all of them, and compiles a class
-with those that it uses when it is loaded. So the classes for Iceberg harm nothing where Iceberg's runtime is missing.
+with those that it uses when it is loaded. So the classes for Iceberg and Delta harm nothing where these are missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCES = files("secateur.io.spark.planner") / "java"
-TABLE, RULE, ICEBERG = "PrunedTable", "EnableRule", "IcebergScan"
+TABLE, RULE, ICEBERG, DELTA = "PrunedTable", "EnableRule", "IcebergScan", "DeltaRelation"
 METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
 
 _shown: set[Any] = set()  # gateways
@@ -29,7 +29,7 @@ def compiled(gateway: Any, name: str) -> Any:
 
 
 def compiled_beside(other: Any, name: str) -> Any:
-    """Return a class by the loader of another one. Raises Py4JError if Spark's or Iceberg's classes do not fit."""
+    """Return a class by the loader of another one. Raises Py4JError if the classes of others do not fit."""
     return other.getClassLoader().loadClass(f"secateur.{name}")
 
 

@@ -14,21 +14,27 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from secateur.errors import AuditFailed, SecateurError
+from secateur.errors import AuditFailed, SecateurError, UnsupportedTable
 from secateur.forks import lock_for
 from secateur.index.read.index_view import Caches, current_snapshot, open_catalog
+from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
+from secateur.io.spark.delta.logged_files import LOG, LoggedFiles, logged_files, open_version
+from secateur.io.spark.delta.logged_files import opened as opened_version
+from secateur.io.spark.delta.logged_files import reply as delta_reply
+from secateur.io.spark.hadoop_locations import as_opened_here
 from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
 from secateur.io.spark.planner.catalyst import scan_question
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of
-from secateur.io.spark.planner.matches import MatchedList, match
+from secateur.io.spark.planner.matches import MatchedList, common_schema, match
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
@@ -41,7 +47,10 @@ from secateur.io.spark.planner.protocol import (
 )
 from secateur.io.spark.planner.splits import byte_ranges
 from secateur.io.spark.planner.usable import usable, without_limit
+from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.redaction import explained
+from secateur.io.tables.delta.open import open_delta
+from secateur.io.tables.delta.table import DeltaTable
 from secateur.io.tables.directory.table import ParquetDirectory, open_directory
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.report import Faults
@@ -49,10 +58,20 @@ from secateur.values import kind_of
 
 _log = logging.getLogger("secateur")
 
-LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # kinds of requests; see Asker.java
+LOOK, FILES, QUESTION, DATA_FILES, LOGGED_FILES = 0, 1, 2, 3, 4  # kinds of requests; see Asker.java
 METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_MATCHES, MOST_TABLES, MOST_PLANS = 64, 16, 256, 100
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
+
+
+class IndexedTable(Protocol):
+    """What is needed of a table to look its index up."""
+
+    @property
+    def store(self) -> FileStore: ...
+
+    @property
+    def cache(self) -> ByteCache: ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +105,9 @@ class Enabled:
     """Answers the optimizer rule of one driver, for all its sessions. Each call comes in its own thread."""
 
     uses_index: Callable[[], bool]
-    named: dict[str, ParquetDirectory] = field(default_factory=dict)  # tables whose index lies elsewhere, by location
+    named: dict[str, ParquetDirectory | DeltaTable] = field(
+        default_factory=dict
+    )  # tables whose index lies elsewhere, by location
     _tables: Remembered = field(default_factory=lambda: Remembered(MOST_TABLES))
     _lists: Remembered = field(default_factory=lambda: Remembered(MOST_LISTS))
     _matches: Remembered = field(default_factory=lambda: Remembered(MOST_MATCHES))
@@ -105,8 +126,8 @@ class Enabled:
         if kind == LOOK:
             return self._look(head.decode())
         try:
-            if kind in (FILES, DATA_FILES):
-                self._lists.keep(head, file_list(body) if kind == FILES else _iceberg().data_files(body))
+            if kind != QUESTION:
+                self._lists.keep(head, _decoded(kind, body))
                 return b""
             return self._answered(head, question_of(body))
         except Exception as error:
@@ -122,16 +143,21 @@ class Enabled:
         snapshot: Snapshot | None = None
         if self.uses_index():
             with suppress(SecateurError, OSError, ValueError):
-                if location.endswith(METADATA_FILE):
-                    table = self._iceberg_table(location, None).snapshot()
-                    snapshot = current_snapshot(table.store, table.cache)
-                else:
-                    directory = self._table(location)
-                    snapshot = current_snapshot(directory.store, directory.cache)
+                table = self._any_table(location)
+                snapshot = current_snapshot(table.store, table.cache)
         if snapshot is None:
             return struct.pack(">i", -1)
         names = [each.name for each in snapshot.schema if kind_of(each.type) is not None]
         return struct.pack(">i", len(names)) + b"".join(map(text_of, names))
+
+    def _any_table(self, location: str) -> IndexedTable:
+        """Return the table of a directory, of a metadata file, or of a log."""
+        if location.endswith(METADATA_FILE):
+            opened: IndexedTable = self._iceberg_table(location, None).snapshot()
+            return opened
+        if location.endswith(LOG):
+            return self._delta_table(location.removesuffix(LOG), None)
+        return self._table(location)
 
     def _table(self, location: str) -> ParquetDirectory:
         """Raises TableNotFound, UnsupportedTable."""
@@ -140,8 +166,22 @@ class Enabled:
         if table is None:
             table = open_directory(location)
             self._tables.keep(location, table)
-        assert isinstance(table, ParquetDirectory), "no other tables are kept"
+        if not isinstance(table, ParquetDirectory):
+            raise UnsupportedTable(f"{location} was named as a Delta table")
         return table
+
+    def _delta_table(self, location: str, version: int | None) -> DeltaTable:
+        """Return the handle of a Delta table, or of one of its versions. Raises TableNotFound, UnsupportedTable."""
+        location = as_opened_here(location)
+        key = (LOG, location, version)
+        table = self._tables.get(key)
+        if version is None:
+            table = self.named.get(location) or table
+        if isinstance(table, DeltaTable):
+            return table
+        found = open_delta(location) if version is None else open_version(self._delta_table(location, None), version)
+        self._tables.keep(key, found)
+        return found
 
     def _answered(self, digest: bytes, question: ScanRequest) -> bytes:
         if question.earlier:
@@ -152,6 +192,8 @@ class Enabled:
         self._lists.keep(digest, files)
         if not self.uses_index():
             return no_answer("no index is to be used", FAILED)
+        if isinstance(files, LoggedFiles):
+            return self._of_delta(files, question)
         if not isinstance(files, FileList):
             return self._of_iceberg(files, question)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
@@ -169,11 +211,24 @@ class Enabled:
         self._audit(question, scan, predicate, settings, keep)
         return _reply(asked, rest_of(scan, found.aggregates), number)
 
+    def _of_delta(self, files: LoggedFiles, question: ScanRequest) -> bytes:
+        newest = self._delta_table(files.location, None)
+        is_newest = newest.snapshot().id == files.version
+        table = newest if is_newest else self._delta_table(files.location, files.version)
+        opened = opened_version(table, files, question.zone)
+        scan, number = self._planned(opened, common_schema(files.columns, opened.schema), question)
+        return delta_reply(files, scan, number)
+
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
         room = _iceberg()
-        settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
-        columns = room.common_columns(files, opened)
+        scan, number = self._planned(opened, room.common_columns(files, opened), question)
+        found: bytes = room.reply(files, scan, number)
+        return found
+
+    def _planned(self, opened: OpenedTable, columns: pa.Schema, question: ScanRequest) -> tuple[PlannedScan, int]:
+        """Plan a scan of another format's by the filters on some columns; return the plan and its number."""
+        settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         asked = usable(scan_question(question.asked), columns, settings)
         predicate, settings = asked.predicate, asked.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
@@ -184,8 +239,7 @@ class Enabled:
             self._asked.keep(number, _with_audit(scan, found))
 
         self._audit(question, scan, predicate, settings, keep)
-        found: bytes = room.reply(files, scan, number)
-        return found
+        return scan, number
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
         table = self._tables.get((metadata, snapshot_id))
@@ -240,10 +294,11 @@ class Enabled:
             self.audits.submit(PlanCheck(_of_all_rows(scan, predicate, settings), predicate, settings, share, done))
 
 
-def as_opened_here(location: str) -> str:
-    """Convert a location of Spark's to this process's form: Hadoop has its own schemes for S3."""
-    scheme, separator, rest = location.rstrip("/").partition("://")
-    return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else location.rstrip("/")
+def _decoded(kind: int, data: bytes) -> object:
+    """Decode the files of a scan."""
+    if kind == FILES:
+        return file_list(data)
+    return logged_files(data) if kind == LOGGED_FILES else _iceberg().data_files(data)
 
 
 def _iceberg() -> Any:

@@ -29,6 +29,7 @@ from secateur.io.spark.planner.planner import Planned, Planner
 from secateur.io.spark.planner.protocol import is_local, place_of
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import METADATA
+from secateur.io.tables.places import any_absolute
 from secateur.values import kind_of
 
 
@@ -50,6 +51,8 @@ def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
         return "Spark Connect plans in another process"
     if not isinstance(table, ParquetDirectory):
         return "only directories of Parquet files are read by Spark's Parquet reader"
+    if any_absolute(opened.listing.paths):
+        return "some of its files lie elsewhere"
     if any(holds_collation(field.type) for field in opened.schema):
         return "a column has a collation, which only the files tell"
     if not is_found_by_spark(table) or not _is_plain(table):

@@ -15,9 +15,11 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.spark.planner.compiled import ICEBERG, RULE, compiled, compiled_beside
-from secateur.io.spark.planner.enabled import Enabled, as_opened_here
+from secateur.io.spark.hadoop_locations import as_opened_here
+from secateur.io.spark.planner.compiled import DELTA, ICEBERG, RULE, compiled, compiled_beside
+from secateur.io.spark.planner.enabled import Enabled
 from secateur.io.spark.planner.relation import first_line, listed
+from secateur.io.tables.delta.table import DeltaTable
 from secateur.io.tables.directory.table import ParquetDirectory
 
 _log = logging.getLogger("secateur")
@@ -55,7 +57,9 @@ class SessionRule:
 _rules: dict[Any, SessionRule] = {}  # by gateway
 
 
-def enable(spark: SparkSession, tables: Sequence[ParquetDirectory], uses_index: Callable[[], bool]) -> str | None:
+def enable(
+    spark: SparkSession, tables: Sequence[ParquetDirectory | DeltaTable], uses_index: Callable[[], bool]
+) -> str | None:
     """Prune the queries of a session and of sessions made from it later. Return None, or why that is impossible."""
     if not hasattr(spark, "_jsparkSession"):
         return "Spark Connect plans in another process: enable the session of the server"
@@ -99,6 +103,7 @@ def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     (constructor,) = rule_class.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
     _also_iceberg(gateway, rule, rule_class)
+    _also_delta(gateway, rule, rule_class)
     _rules.clear()  # rules of a JVM that has ended
     _rules[gateway] = rule
     return rule
@@ -106,10 +111,23 @@ def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
 
 def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
-    jvm = gateway.jvm
-    if find_spec("pyiceberg") is None or not isinstance(jvm.org.apache.iceberg.spark.ScanTaskSetManager, JavaClass):
-        return
+    if find_spec("pyiceberg") is not None and _has(gateway.jvm.org.apache.iceberg.spark.ScanTaskSetManager):
+        _also(rule, rule_class, ICEBERG, "Iceberg")
+
+
+def _also_delta(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
+    """Prune Delta's relations too, if the session has Delta's jar."""
+    if _has(gateway.jvm.org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex):
+        _also(rule, rule_class, DELTA, "Delta")
+
+
+def _has(name: Any) -> bool:
+    """Return whether a JVM has a class of this name."""
+    return isinstance(name, JavaClass)
+
+
+def _also(rule: SessionRule, rule_class: Any, name: str, format_: str) -> None:
     try:
-        rule.java.alsoAsk(compiled_beside(rule_class, ICEBERG).newInstance())
+        rule.java.alsoAsk(compiled_beside(rule_class, name).newInstance())
     except (Py4JError, PySparkException) as error:
-        _log.warning("tables of Iceberg are read unpruned: %s", first_line(error))
+        _log.warning("tables of %s are read unpruned: %s", format_, first_line(error))

@@ -7,7 +7,6 @@ survivors are joined. A survivor is in exactly one range.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +18,6 @@ import numpy as np
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.io.parquet.parquet_file import open_parquet
-from secateur.io.storage.file_version import ListedFile
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.statistics import Blocks
@@ -103,10 +101,9 @@ def _read_starts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
         path, identity = listing.paths[number].as_py(), listing.identity(number)
 
         def read() -> np.ndarray:
-            where = posixpath.join(table.root, path)
-            listed = ListedFile(table.filesystem, where, table.full_path(path), *identity)
+            listed = table.listed(listing, number)
             try:
-                return open_parquet(table.filesystem, where, table.full_path(path), listed).footer.placed
+                return open_parquet(listed.filesystem, listed.path, listed.shown, listed).footer.placed
             except InvalidParquet:  # Spark's reader reports it better
                 return _WHOLE
 

@@ -6,11 +6,10 @@ neither the log nor a library for deletion vectors: the driver tells them which 
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +19,18 @@ from secateur.errors import StalePlan
 from secateur.index.filters.parquet_bloom import NativeFilters
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
-from secateur.index.zones.page_locations import FileLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.file_version import ListedFile, still_listed
-from secateur.io.storage.list_files import FileSystem
-from secateur.io.storage.locations import FileSystems
-from secateur.io.storage.object_file import open_file
-from secateur.io.storage.transfer import received, sent
 from secateur.io.tables.field_ids import called_by_id
+from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.listing import METADATA, metadata_of
 from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.page_filter import PagePruner
+from secateur.io.tables.places import TablePlaces
 from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:
@@ -44,39 +40,6 @@ if TYPE_CHECKING:
 
 def _nothing() -> None:
     """Do nothing: `expire` in a process that caches no snapshot."""
-
-
-@dataclass(frozen=True)
-class TablePlaces:
-    """Where the files of a table are: below its location, or elsewhere by their own URI, as in a shallow clone."""
-
-    filesystem: FileSystem
-    root: str
-    location: str
-    others: FileSystems = field(default_factory=FileSystems)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "filesystem": sent(self.filesystem)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, filesystem=received(state["filesystem"]))
-
-    def of(self, path: str) -> tuple[FileSystem, str]:
-        """Return the filesystem of a file, and its path there. Raises TableNotFound for a URI of no filesystem."""
-        return self.others.of(path) if is_absolute(path) else (self.filesystem, posixpath.join(self.root, path))
-
-    def shown(self, path: str) -> str:
-        """Return a file's whole location."""
-        return path if is_absolute(path) else posixpath.join(self.location, path)
-
-    def open(self, path: str) -> pa.NativeFile:
-        """Open any file of the table."""
-        return open_file(*self.of(path))
-
-
-def is_absolute(path: str) -> bool:
-    """Return whether a path in a log is not below the table's location."""
-    return "://" in path or path.startswith(("/", "file:"))
 
 
 @dataclass(frozen=True)
@@ -114,28 +77,10 @@ class Naming:
 
 
 @dataclass(frozen=True, eq=False)
-class NamedFile:
+class NamedFile(ImmutableFile):
     """An open file whose columns have the table's names; see :class:`secateur.io.tables.file_source.OpenedFile`."""
 
-    rows: RowGroupReader[ParquetFile]
     schema: pa.Schema  # the table's columns, with its types
-
-    @property
-    def path(self) -> str:
-        return self.rows.path
-
-    @property
-    def source(self) -> ParquetFile:
-        """The file with its footer."""
-        return self.rows.opened
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.source.row_count
-
-    @property
-    def byte_count(self) -> np.ndarray:
-        return self.source.byte_count
 
     def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column over the row groups, from the footer only."""
@@ -144,14 +89,6 @@ class NamedFile:
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
         """Return the pages of those columns that have a page index in every row group."""
         return self.source.pages(zone_maps)
-
-    def end(self) -> int:
-        """0: a data file is never written twice."""
-        return 0
-
-    def page_locations(self) -> FileLocations:
-        """Return what is needed to read single pages of all row groups."""
-        return self.source.page_locations()
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """Return the file's own bloom filters of a column."""

@@ -55,7 +55,9 @@ class DeltaListing(Listing):
         return {}
 
     def _bounds(self, path: Path, type_: pa.DataType, among: np.ndarray) -> Zones | None:
-        statistics = self._statistics(among)
+        if path not in self._bounded:
+            return None
+        statistics = self._statistics(path, among)
         own = statistics.zone_map(path, type_)
         if own is None:
             return None
@@ -67,25 +69,20 @@ class DeltaListing(Listing):
             rows = np.append(rows, -1)[at]
         return own.zones(rows)
 
-    def _statistics(self, among: np.ndarray) -> LoggedStatistics:
-        """Return the statistics of some files, read once for the files that an index leaves."""
-        assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
-        known = self._read.get("known")
-        if known is None or not np.array_equal(known[0], among):
-            columns = bounded_columns(self.metadata.data_schema, self.metadata.physical)
-            chosen = pa.array(among)
-            if self.parsed is not None:
-                found = from_structs(_whole(self.parsed.take(chosen)), columns)
-            elif self.stats is not None:
-                found = from_texts(_whole(self.stats.take(chosen)), columns)
-            else:
-                found = from_texts(pa.nulls(len(among), pa.large_string()), columns)
-            known = self._read["known"] = (among, found)
-        return known[1]
-
     @cached_property
-    def _read(self) -> dict[str, tuple[np.ndarray, LoggedStatistics]]:
-        return {}
+    def _bounded(self) -> dict[Path, pa.DataType]:
+        """The columns that may have bounds."""
+        assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
+        return bounded_columns(self.metadata.data_schema, self.metadata.physical)
+
+    def _statistics(self, path: Path, among: np.ndarray) -> LoggedStatistics:
+        """Return the statistics of one column of some files: only what a predicate names is parsed."""
+        columns, chosen = {path: self._bounded[path]}, pa.array(among)
+        if self.parsed is not None:
+            return from_structs(_whole(self.parsed.take(chosen)), columns)
+        if self.stats is not None:
+            return from_texts(_whole(self.stats.take(chosen)), columns)
+        return from_texts(pa.nulls(len(among), pa.large_string()), columns)
 
     # ---- deleted rows
 

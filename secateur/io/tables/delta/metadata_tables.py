@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.tables.delta.actions import LogReader
-from secateur.io.tables.delta.data_file import TablePlaces
 from secateur.io.tables.delta.listing import DeltaListing
 from secateur.io.tables.delta.log_files import LogFile, list_log
 from secateur.io.tables.delta.log_state import LOG_THREADS
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.metadata_tables import MANIFESTS, SNAPSHOTS, ManifestCounts, listed_files
+from secateur.io.tables.places import TablePlaces
 
 
 @dataclass(frozen=True)

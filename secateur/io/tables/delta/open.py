@@ -10,9 +10,9 @@ from secateur.io.storage.cache_directory import disk_cache_for
 from secateur.io.storage.index_location import index_store
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.locations import resolve_location
-from secateur.io.tables.delta.data_file import TablePlaces
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
 from secateur.io.tables.freshness import seconds_of
+from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache

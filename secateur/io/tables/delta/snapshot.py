@@ -19,15 +19,16 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.delta.actions import PARSED, vector_ids
-from secateur.io.tables.delta.data_file import DeltaReader, Naming, TablePlaces
+from secateur.io.tables.delta.data_file import DeltaReader, Naming
 from secateur.io.tables.delta.deletion_vectors import read_vectors, require_pyroaring, vector_of
 from secateur.io.tables.delta.listing import DeltaListing
 from secateur.io.tables.delta.log_state import LogState
 from secateur.io.tables.delta.metadata_tables import DeltaTables
-from secateur.io.tables.delta.partition_values import depends_on_zone, typed_partitions
 from secateur.io.tables.field_ids import naming_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.partition_values import depends_on_zone, typed_partitions
+from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache

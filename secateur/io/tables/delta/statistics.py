@@ -29,12 +29,13 @@ MOST_MALFORMED = 8  # texts looked for one by one; with more of them nothing is 
 _LOWER, _UPPER, _NULLS = "minValues", "maxValues", "nullCount"
 _ROWS, _TIGHT = "numRecords", "tightBounds"
 _NOT_NUMBERS = r':\s*"(NaN|[+-]?Infinity|[+-]?(INF|inf))"'  # as some writers quote them
-_QUOTED = ('"NaN"', 'Infinity"', 'INF"', 'inf"')
+_QUOTED = (b'"NaN"', b'Infinity"', b'INF"', b'inf"')
 _TIE_BREAKERS = "\ufffd\U0010ffff\x7f"  # with which a cut upper bound ends
 _HALF = "?"  # which stands for half a surrogate pair
 _ULPS = 8  # by which a decimal may be off that was written as a binary number
 _EXACT = 2.0**46  # below this many units the nearest one is that of the decimal
 _LINE_END = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())  # and what joins it to the line
+_BLOCK_BYTES = 1 << 20  # that one thread parses at once
 _DAY = r"^\d{4}-\d{2}-\d{2}"
 _ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
 
@@ -126,8 +127,11 @@ def _nested(columns: Mapping[Path, pa.DataType]) -> pa.StructType:
 
 def _parsed(texts: pa.Array, schema: pa.Schema) -> pa.Table:
     """Parse one object per text; a malformed one is left out, and counts as empty."""
-    plain = pc.replace_substring(pc.fill_null(texts, "{}"), "\n", " ")
-    if any(pc.any(pc.match_substring(plain, each)).as_py() for each in _QUOTED):
+    plain = pc.fill_null(texts, "{}")
+    data = text_parts(plain)[1].tobytes()  # a search in one piece is ten times as fast as in texts
+    if b"\n" in data:
+        plain = pc.replace_substring(plain, "\n", " ")
+    if any(each in data for each in _QUOTED):
         plain = pc.replace_substring_regex(plain, _NOT_NUMBERS, ":null")
     plain = pc.if_else(pc.match_substring_regex(plain, r"^\s*\{"), plain, "{}")
     left = [MOST_MALFORMED]
@@ -155,7 +159,7 @@ def _parts(texts: pa.Array, schema: pa.Schema, left: list[int]) -> Iterator[pa.T
 def _at_once(texts: pa.Array, schema: pa.Schema) -> pa.Table:
     lines = pc.binary_join_element_wise(texts.cast(pa.large_string()), *_LINE_END)
     data = text_parts(lines)[1].tobytes()
-    longest = max(16 << 20, pc.max(pc.binary_length(texts)).as_py())
+    longest = max(_BLOCK_BYTES, pc.max(pc.binary_length(texts)).as_py() + 1)
     reading = pj.ReadOptions(block_size=min(longest, len(data)) + 1)
     parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     return pj.read_json(io.BytesIO(data), read_options=reading, parse_options=parsing)

@@ -13,12 +13,12 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.delta.actions import LogReader
-from secateur.io.tables.delta.data_file import TablePlaces
 from secateur.io.tables.delta.log_files import LogListing, Replay, commit_name, file_now, list_log
 from secateur.io.tables.delta.log_state import LogState, advanced, state_of
 from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.delta.time_travel import version_at
 from secateur.io.tables.latest import Latest
+from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache

@@ -11,17 +11,16 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from secateur.forks import lock_for
-from secateur.io.storage.list_files import ListedFiles
-from secateur.io.tables.directory.hive_partitions import read_partitions
+from secateur.io.tables.directory.layout import FoundFiles
 from secateur.io.tables.listing import Listing
 
 
 @dataclass(eq=False)
 class _Dated:
-    """Listed files, the time their listing began, and the listings derived from them by time zone."""
+    """The files of a table, the time their listing began, and the listings derived from them by time zone."""
 
     begun: float  # by time.monotonic
-    files: ListedFiles
+    listed: FoundFiles
     by_zone: dict[dt.tzinfo | None, Listing] = field(default_factory=dict)
 
     def listing(self, zone: dt.tzinfo) -> Listing:
@@ -29,9 +28,9 @@ class _Dated:
         for known in (None, zone):
             if (listing := self.by_zone.get(known)) is not None:
                 return listing
-        partitions = read_partitions(self.files.paths, zone)
+        partitions, files = self.listed.partitions(zone), self.listed.files
         zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
-        made = Listing(self.files.paths, self.files.size, self.files.modified, self.files.witness, partitions)
+        made = Listing(files.paths, files.size, files.modified, files.witness, partitions)
         return self.by_zone.setdefault(zone if zoned else None, made)
 
 
@@ -46,7 +45,7 @@ class LatestListing:
         self._dated: _Dated | None = None
         self._one_lists = lock_for(self, "_one_lists")
 
-    def get(self, list_now: Callable[[], ListedFiles], zone: dt.tzinfo, most_seconds: float) -> Listing:
+    def get(self, list_now: Callable[[], FoundFiles], zone: dt.tzinfo, most_seconds: float) -> Listing:
         """Return a listing begun less than `most_seconds` before this call, or after it. Errors of `list_now` pass
         through.
         """
@@ -67,8 +66,8 @@ class LatestListing:
         if dated is not None:
             self._dated = replace(dated, begun=-math.inf)
 
-    def _renewed(self, begun: float, files: ListedFiles) -> _Dated:
+    def _renewed(self, begun: float, listed: FoundFiles) -> _Dated:
         before = self._dated
-        if before is not None and before.files.equals(files):
+        if before is not None and before.listed.equals(listed):
             return replace(before, begun=begun)
-        return _Dated(begun, files)
+        return _Dated(begun, listed)

@@ -7,7 +7,6 @@ checksum recorded in its index entry.
 
 from __future__ import annotations
 
-import posixpath
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,6 @@ import numpy as np
 from secateur.errors import SecateurError
 from secateur.index.read.coverage import alike
 from secateur.index.segments.snapshot import Snapshot
-from secateur.io.storage.file_version import ListedFile
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.storage.witness import end_of
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -70,9 +68,8 @@ def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
     key = ("end", path, *listing.identity(ordinal))
 
     def read() -> int:
-        where = posixpath.join(table.root, path)
-        listed = ListedFile(table.filesystem, where, table.full_path(path), *listing.identity(ordinal))
-        with table.filesystem.open_input_file(where) as file:
+        listed = table.listed(listing, ordinal)
+        with listed.filesystem.open_input_file(listed.path) as file:
             end = end_of(file)
             listed.require(file)
         return end

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from secateur.arrays import from_numpy
-from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
+from secateur.errors import StalePlan, TableNotFound
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.row_selection import RowSelection, with_positions
@@ -23,25 +21,28 @@ from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.index_location import index_store
 from secateur.io.storage.index_store import FileStore
-from secateur.io.storage.list_files import FileSystem, ListedFiles, list_files
-from secateur.io.storage.locations import resolve_location
+from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.locations import FileSystems, resolve_location
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.transfer import received, sent
+from secateur.io.tables.directory.chosen import FileChoice, chosen_store
+from secateur.io.tables.directory.layout import FoundFiles, Layout, in_directories, listed_where_opened
 from secateur.io.tables.directory.listing_cache import LatestListing
+from secateur.io.tables.directory.registered import RegisteredPartitions
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.freshness import seconds_of
 from secateur.io.tables.listing import METADATA, Listing, metadata_of
+from secateur.io.tables.look import TableLook, look_at
 from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.page_filter import PagePruner
+from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.parquet.parquet_file import ParquetFile
     from secateur.io.parquet.row_group_reader import RowGroupReader
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.file_rows import FileBlocks
-
-_DELTA_LOG, _HUDI = "_delta_log", ".hoodie"  # directories of other formats
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,14 @@ class ParquetDirectory:
     freshness: float = 0.0  # maximum age of a listing in seconds; 0: every query lists
     found_by_location: bool = True  # other engines can find it by location: no extra setting or filesystem was given
     disk: DiskCache | None = field(default=None, compare=False, repr=False)
+    layout: Layout = field(default=in_directories, compare=False, repr=False)
+    others: FileSystems = field(default_factory=FileSystems, compare=False, repr=False)  # of files elsewhere
     cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
     _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "filesystem": sent(self.filesystem), "cache": None, "_latest": None}
+        own = {"filesystem": sent(self.filesystem), "cache": None, "_latest": None}
+        return {**self.__dict__, **own, "layout": self.layout if self.is_whole else listed_where_opened}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         opened = received(state["filesystem"])
@@ -69,6 +73,16 @@ class ParquetDirectory:
     def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
         """Return the directory itself: it has no snapshots, and a query holds on to a listing only."""
         return self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all files below the root are the table, with partition values in the names of directories."""
+        return self.layout is in_directories
+
+    @property
+    def places(self) -> TablePlaces:
+        """Where its files are."""
+        return TablePlaces(self.filesystem, self.root, self.location, self.others)
 
     def expire(self) -> None:
         """Discard the cached listing: the next query lists again, whatever `freshness` is."""
@@ -106,9 +120,9 @@ class ParquetDirectory:
         """List the live files now; later calls of :meth:`listing` may reuse the result. Raises as :meth:`listing`."""
         return self._latest.get(self._files, zone, 0.0)
 
-    def _files(self) -> ListedFiles:
+    def _files(self) -> FoundFiles:
         try:
-            return list_files(self.filesystem, self.root)
+            return self.layout(self.filesystem, self.root)
         except (OSError, UnicodeError) as error:
             raise trouble(f"cannot list {self.location}", error, TableNotFound) from None
 
@@ -124,14 +138,19 @@ class ParquetDirectory:
             yield from threads.map(schema_of, ordinals.tolist())
 
     def open_file(self, path: str) -> ParquetFile:
-        """Open one file by its path below the table. If it has vanished, the next query lists again."""
+        """Open one file by its path in the listing. If it has vanished, the next query lists again."""
         from secateur.io.parquet.parquet_file import open_parquet  # a query answered by the index does not need it
 
         try:
-            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
+            return open_parquet(*self.places.of(path), self.full_path(path))
         except StalePlan:
             self.expire()
             raise
+
+    def listed(self, listing: Listing, ordinal: int) -> ListedFile:
+        """Return a file as it was listed."""
+        path = listing.paths[ordinal].as_py()
+        return ListedFile(*self.places.of(path), self.full_path(path), *listing.identity(ordinal))
 
     def require_listed(self, listing: Listing, ordinals: np.ndarray) -> None:
         """Raise StalePlan unless the files are still the listed ones, for readers that do not check themselves.
@@ -139,14 +158,9 @@ class ParquetDirectory:
         Every file is looked up individually, in parallel unless the filesystem is a local disk.
         """
 
-        def require(ordinal: int) -> None:
-            path = listing.paths[ordinal].as_py()
-            where = posixpath.join(self.root, path)
-            ListedFile(self.filesystem, where, self.full_path(path), *listing.identity(ordinal)).require()
-
         try:
             with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-                list(threads.map(require, ordinals.tolist()))
+                list(threads.map(lambda ordinal: self.listed(listing, ordinal).require(), ordinals.tolist()))
         except StalePlan:
             self.expire()
             raise
@@ -172,12 +186,12 @@ class ParquetDirectory:
         """Open a file for reading and check that it is the listed one. Raises as :meth:`open_file`; StalePlan if it is
         not.
         """
-        path = posixpath.join(self.root, file.path)
-        listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified, file.witness)
+        place = *self.places.of(file.path), self.full_path(file.path)
+        listed = ListedFile(*place, file.size, file.modified, file.witness)
         from secateur.io.parquet.parquet_file import open_rows
 
         try:
-            source = open_rows(self.filesystem, path, self.full_path(file.path), listed, file.stored)
+            source = open_rows(*place, listed, file.stored)
         except StalePlan:
             self.expire()
             raise
@@ -185,7 +199,7 @@ class ParquetDirectory:
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""
-        return posixpath.join(self.location, path)
+        return self.places.shown(path)
 
 
 @dataclass(frozen=True)
@@ -228,60 +242,57 @@ def open_directory(
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
+    look: TableLook | None = None,
 ) -> ParquetDirectory:
-    """Open the table in a directory; see :func:`secateur.open_table`.
+    """Open the table in a directory; see :func:`secateur.open_table`. `look`: what lies there, if that is known.
 
     Raises TableNotFound if there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
     """
     seconds = seconds_of(freshness)
     shown, resolved, root = resolve_location(location, filesystem)
-    _require_plain(resolved, root, shown)
+    (look or look_at(resolved, root, shown)).require_directory(shown)
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
     found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
     return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)
 
 
-def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
-    """Raise TableNotFound if there is no directory, UnsupportedTable for formats whose files are not all live."""
-    asks: list[Callable[[], Any]] = [
-        partial(_looked_up, filesystem, root, shown),
-        partial(has_iceberg_metadata, filesystem, root),
-        *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in (_DELTA_LOG, _HUDI)),
-    ]
-    with ThreadPoolExecutor(len(asks)) as threads:  # wait for an object store once, not once per request
-        info, is_iceberg, delta, hudi = threads.map(lambda ask: ask(), asks)
-    if info.type == pafs.FileType.NotFound:
-        raise TableNotFound(f"no such table: {shown} does not exist")
-    if info.type != pafs.FileType.Directory:
-        raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
-    if delta.type == pafs.FileType.Directory:
-        raise TableNotFound(f"{shown} has a {_DELTA_LOG} without a commit")
-    if hudi.type == pafs.FileType.Directory:
-        raise UnsupportedTable(f"{shown} is a Hudi table: not all of its files are live")
-    if is_iceberg:
-        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+def open_chosen(
+    choice: FileChoice,
+    *,
+    index_location: str | None = None,
+    schema: pa.Schema | None = None,
+    freshness: float | dt.timedelta | None = None,
+    disk_cache: DiskCache | None = None,
+) -> ParquetDirectory:
+    """Open some files as a table; see :func:`secateur.open_table`. Raises TableNotFound, ValueError."""
+    shown, resolved, root = resolve_location(choice.location, choice.filesystem)
+    store = chosen_store(resolved, root, index_location)
+    return ParquetDirectory(
+        shown,
+        resolved,
+        root,
+        store,
+        schema or choice.schema,
+        seconds_of(freshness),
+        found_by_location="://" not in shown or choice.filesystem is None,
+        disk=disk_cache or disk_cache_for(store.filesystem),
+        layout=choice.layout,
+    )
 
 
-def has_entries(filesystem: FileSystem, root: str, name: str, shown: str) -> bool:
-    """Return whether a table has a directory of this name with something in it, by one request to an object store.
-
-    Raises TableNotFound, AccessDenied.
-    """
-    directory = pafs.FileSelector(posixpath.join(root, name), allow_not_found=True)
-    return bool(_looked_up(filesystem, directory, shown))
-
-
-def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
-    """Return whether a directory is an Iceberg table. Raises TableNotFound, AccessDenied if it cannot be listed."""
-    metadata = posixpath.join(root, "metadata")
-    infos = _looked_up(filesystem, pafs.FileSelector(metadata, allow_not_found=True), metadata)
-    return any(".metadata.json" in info.base_name for info in infos)
-
-
-def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
-    """Return information on a path, or the entries of a directory. Raises TableNotFound, AccessDenied."""
-    try:
-        return filesystem.get_file_info(asked)
-    except OSError as error:
-        raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
+def open_registered(
+    location: str,
+    schema: pa.Schema,
+    layout: RegisteredPartitions | None,
+    *,
+    index_location: str | None = None,
+    freshness: float | dt.timedelta | None = None,
+    disk_cache: DiskCache | None = None,
+) -> ParquetDirectory:
+    """Open a table as a catalog has it: with its schema, and its partitions if it keeps them. Raises ValueError."""
+    shown, resolved, root = resolve_location(location, None)
+    store = index_store(resolved, root, index_location)
+    disk = disk_cache or disk_cache_for(store.filesystem)
+    table = ParquetDirectory(shown, resolved, root, store, schema, seconds_of(freshness), "://" not in shown, disk)
+    return table if layout is None else replace(table, layout=layout, others=layout.others)

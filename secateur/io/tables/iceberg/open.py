@@ -47,6 +47,8 @@ def open_iceberg(
 ) -> IcebergTable:
     """Open an Iceberg table: `source` is an identifier in a catalog, a location, or a PyIceberg table.
 
+    A function in its place tells the metadata file of now, or the table's directory.
+
     Raises TableNotFound, UnknownSnapshot.
     """
     load, identifier = _loader(source, catalog)
@@ -108,6 +110,8 @@ def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | No
             source.catalog.name,
             *source.name(),
         )
+    if callable(source):
+        return partial(_told_by, source), None
     location = str(source)
     if has_secrets(location):
         raise InvalidOption(
@@ -173,6 +177,17 @@ def _from_metadata(location: str) -> Table:
         return StaticTable.from_metadata(location)
     except (OSError, ValueError, ValidationError) as error:
         raise trouble(f"cannot read the Iceberg metadata {location}", error, TableNotFound) from None
+
+
+def _told_by(tells: Callable[[], str]) -> Table:
+    """Load the table at the location that a function tells: a metadata file, which never changes, or a directory."""
+    location = tells()
+    return _metadata_once(location) if is_metadata_file(location) else _from_directory(location)
+
+
+@lru_cache(maxsize=64)
+def _metadata_once(location: str) -> Table:
+    return _from_metadata(location)
 
 
 def _from_directory(location: str) -> Table:

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import IncompatibleSchemas, StalePlan, TableNotFound
 from secateur.io.storage.list_files import CHUNK, WIDE, ListedFiles, list_files
+from secateur.io.tables.directory.layout import FilesInDirectories
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
@@ -400,13 +401,14 @@ class Lister:
         self.begun = self.done = 0
         self.at_work, self.may_end = threading.Semaphore(0), threading.Semaphore(0)
 
-    def __call__(self) -> ListedFiles:
+    def __call__(self) -> FilesInDirectories:
         self.begun += 1
         number = self.begun
         self.at_work.release()
         assert self.may_end.acquire(timeout=60)
         self.done += 1
-        return ListedFiles(pa.array([f"{i}" for i in range(number)]), *(np.zeros((3, number), np.int64)))
+        files = ListedFiles(pa.array([f"{i}" for i in range(number)]), *(np.zeros((3, number), np.int64)))
+        return FilesInDirectories(files)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ package secateur;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -22,7 +23,7 @@ public final class EnableRule extends Rule implements Rewrite {
     final Lookups lookups;
     final Listings listings = new Listings();
     volatile boolean isOn = true; // for sessions that are made later
-    volatile Function other; // prunes scans of another source, see IcebergScan.java; or null
+    final List others = new CopyOnWriteArrayList(); // Functions for other sources, see OtherScans.java
 
     /** Parts: a Function of Python, the limit of one call in ms, and how long a lookup of an index is cached, in ms. */
     public EnableRule(List parts) {
@@ -34,7 +35,7 @@ public final class EnableRule extends Rule implements Rewrite {
     public String ruleName() { return "secateur.EnableRule"; }
 
     /** Prune scans of another source too. */
-    public void alsoAsk(Function other) { this.other = other; }
+    public void alsoAsk(Function other) { others.add(other); }
 
     /** Prune the queries of this session and of sessions made from it later; `session` is of Spark Classic. */
     public void enable(SparkSession session) {

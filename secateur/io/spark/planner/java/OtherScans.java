@@ -2,32 +2,93 @@ package secateur;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
-/** Prunes scans of other sources than Spark's own reader, see IcebergScan.java. */
+/**
+ * Prunes what other sources than Spark's own reader scan: see IcebergScan.java and DeltaRelation.java.
+ *
+ * A source is a Function of a session, a relation, filters and the rule. It returns what takes the place of a part of
+ * the relation, a reason (a String) to leave it, or null if the relation is not its own.
+ */
 final class OtherScans {
+    private static final String DELTA = "org.apache.spark.sql.delta.";
+
     /** A filter over a pruned scan; the same filter if the scan is not pruned. */
     static LogicalPlan pruned(EnableRule rule, SparkSession session, Filter filter, String unrepeatable) {
-        if (rule.other == null || !(filter.child() instanceof DataSourceV2ScanRelation)) return filter;
-        DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) filter.child();
-        if (relation.scan() instanceof Pruned || relation.scan() instanceof PrunedScan) return filter;
+        LogicalPlan relation = filter.child();
+        if (rule.others.isEmpty()) return filter;
+        Object part = part(relation);
+        if (part == null || part instanceof Pruned || part instanceof PrunedScan) return filter;
         List filters = new ArrayList();
         conjuncts(filter.condition(), filters);
-        Object[] parts = {session, relation, filters, rule};
-        Object found = Switches.ofName(relation.relation().table().name());
-        if (found == null) found = unrepeatable != null ? unrepeatable : rule.other.apply(parts);
-        if (found instanceof String) rule.events.add(session, relation.relation().table().name(), "", (String) found);
+        String name = name(relation);
+        Object found = off(relation, name);
+        if (found == null) found = unrepeatable;
+        if (found == null) found = asked(rule, new Object[] {session, relation, filters, rule});
+        if (found instanceof String) rule.events.add(session, name, "", (String) found);
         if (!(found instanceof Pruned)) return filter;
-        Pruned scan = (Pruned) found;
-        rule.events.add(session, scan.location(), String.valueOf(scan.number()), scan.text());
-        List child = Arrays.asList(new Object[] {Chain.withScan(relation, scan)});
+        Pruned pruned = (Pruned) found;
+        rule.events.add(session, pruned.location(), String.valueOf(pruned.number()), pruned.text());
+        List child = Arrays.asList(new Object[] {with(relation, found)});
         return (LogicalPlan) filter.withNewChildren(PrunedTable.seq(child));
+    }
+
+    /** Whether the files of a relation are listed by Delta. */
+    static boolean isDelta(LogicalRelation relation) {
+        if (!(relation.relation() instanceof HadoopFsRelation)) return false;
+        Object files = ((HadoopFsRelation) relation.relation()).location();
+        return files instanceof Pruned || files.getClass().getName().startsWith(DELTA);
+    }
+
+    /** The part of a relation that is replaced, or null. */
+    private static Object part(LogicalPlan relation) {
+        if (relation instanceof DataSourceV2ScanRelation) return ((DataSourceV2ScanRelation) relation).scan();
+        if (!(relation instanceof LogicalRelation) || !isDelta((LogicalRelation) relation)) return null;
+        return ((HadoopFsRelation) ((LogicalRelation) relation).relation()).location();
+    }
+
+    private static String name(LogicalPlan relation) {
+        if (relation instanceof LogicalRelation) return Roots.place((LogicalRelation) relation);
+        return ((DataSourceV2ScanRelation) relation).relation().table().name();
+    }
+
+    private static String off(LogicalPlan relation, String name) {
+        return relation instanceof LogicalRelation
+            ? Switches.of((LogicalRelation) relation, name) : Switches.ofName(name);
+    }
+
+    private static Object asked(EnableRule rule, Object[] parts) {
+        for (Iterator all = rule.others.iterator(); all.hasNext();) {
+            Object found = ((Function) all.next()).apply(parts);
+            if (found != null) return found;
+        }
+        return null;
+    }
+
+    private static LogicalPlan with(LogicalPlan relation, Object pruned) {
+        if (relation instanceof DataSourceV2ScanRelation) {
+            return Chain.withScan((DataSourceV2ScanRelation) relation, pruned);
+        }
+        HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) relation).relation();
+        HadoopFsRelation fewer = new HadoopFsRelation(
+            (FileIndex) pruned, files.partitionSchema(), files.dataSchema(),
+            files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
+        Object[] fields = new Object[relation.productArity()];
+        for (int i = 0; i < fields.length; i++) {
+            fields[i] = relation.productElement(i) == files ? fewer : relation.productElement(i);
+        }
+        return (LogicalPlan) relation.makeCopy(fields);
     }
 
     private static void conjuncts(Expression condition, List found) {

@@ -85,7 +85,7 @@ final class Rewriting {
     }
 
     private LogicalPlan relation(LogicalRelation relation) {
-        if (!(relation.relation() instanceof HadoopFsRelation)) return relation;
+        if (!(relation.relation() instanceof HadoopFsRelation) || OtherScans.isDelta(relation)) return relation;
         HadoopFsRelation files = (HadoopFsRelation) relation.relation();
         if (failed.containsKey(files)) return relation;
         Object known = tables.get(files);

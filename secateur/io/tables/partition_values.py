@@ -1,6 +1,6 @@
-"""Partition values, which a Delta log has as text, in the types of their columns.
+"""Partition values, which a Delta log or a catalog has as text, in the types of their columns.
 
-Source: Delta's protocol, "Partition Value Serialization".
+Source: Delta's protocol, "Partition Value Serialization"; Spark's ``CatalogTablePartition.toRow``.
 """
 
 from __future__ import annotations

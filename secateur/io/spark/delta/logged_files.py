@@ -1,0 +1,79 @@
+"""The files of a scan of Delta's, and which of them can hold a match.
+
+Java sends the files that Delta has chosen for a scan (DeltaRelation.java), once, and refers to them by a digest
+afterwards. Sound: both sides have read the same version of the same table; a file that is not found in it here is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from secateur.errors import SecateurError
+from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.spark.planner.file_list import Reader
+from secateur.io.spark.planner.protocol import figures_of, text_of
+from secateur.io.tables.delta.actions import decoded_paths
+from secateur.io.tables.delta.log_files import LOG_DIRECTORY
+from secateur.io.tables.delta.table import DeltaTable, VersionSelection
+from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.report import Faults
+
+LOG = f"/{LOG_DIRECTORY}"  # ends the location by which Java looks an index up
+
+
+@dataclass(frozen=True)
+class LoggedFiles:
+    """What Delta reads: some files of one version of a table, by their paths as in the log."""
+
+    location: str
+    id: str  # of the table, as its metadata has it
+    version: int
+    columns: StructType
+    paths: pa.Array
+
+
+def logged_files(data: bytes) -> LoggedFiles:
+    """Decode the files that Java's ``DeltaRelation`` wrote."""
+    reader = Reader(data)
+    location, id_ = reader.text(), reader.text()
+    (version,) = struct.unpack(">q", reader.bytes(8))
+    columns = StructType.fromJson(json.loads(reader.text()))
+    return LoggedFiles(location, id_, version, columns, reader.texts(reader.number()))
+
+
+def open_version(table: DeltaTable, version: int) -> DeltaTable:
+    """Return the handle of a version, with the same index."""
+    return replace(table, selection=VersionSelection(version=version))
+
+
+def opened(table: DeltaTable, files: LoggedFiles, zone_name: str) -> OpenedTable:
+    """Open the version that Delta reads, with its index. Raises SecateurError if it is another one, or has no index."""
+    zone = zone_of(zone_name)
+    if zone is None:
+        raise SecateurError(f"unknown time zone {zone_name!r}")
+    snapshot = table.snapshot()
+    if (snapshot.id, snapshot.state.metadata.id) != (files.version, files.id):
+        raise SecateurError(f"{files.location} is another table now")
+    found = open_snapshot_of(snapshot, zone, Faults())
+    if found.catalog.snapshot is None:
+        raise SecateurError("the index is gone")
+    return found
+
+
+def reply(files: LoggedFiles, scan: PlannedScan, number: int) -> bytes:
+    """Encode for every file of the request whether to read it: one that the version does not have here is read."""
+    listing, report = scan.opened.listing, scan.report
+    known = pc.index_in(decoded_paths(files.paths), value_set=listing.paths.cast(files.paths.type))
+    ordinals = pc.fill_null(known, -1).to_numpy()
+    keep = (ordinals < 0) | np.isin(ordinals, scan.file_ordinals)
+    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
+    text = text_of(f"{int(keep.sum()):,} of {len(keep):,} files{degraded}")
+    return b"".join([text, struct.pack(">q", number), figures_of(scan), keep.astype(np.uint8).tobytes()])

@@ -1,0 +1,198 @@
+"""Open the table that Spark's catalog knows by a name: of Parquet files, of Iceberg, or of Delta.
+
+The catalog tells provider, location, schema and partitions; files and metadata are read here, and not by Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+
+from secateur.errors import TableNotFound, UnsupportedTable
+from secateur.io.spark.file_reader import arrow_schema
+from secateur.io.spark.hadoop_locations import as_opened_here
+from secateur.io.storage.locations import FileSystems
+from secateur.io.tables.directory.hive_partitions import DEFAULT_PARTITION
+from secateur.io.tables.directory.registered import Registered, RegisteredPartitions
+from secateur.io.tables.directory.table import open_registered
+from secateur.io.tables.open import Moment, open_at, open_iceberg_by
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pyspark.sql.types import StructType
+
+    from secateur.io.storage.disk_cache import DiskCache
+    from secateur.io.tables.delta.table import DeltaTable
+    from secateur.io.tables.directory.table import ParquetDirectory
+    from secateur.io.tables.iceberg.table import IcebergTable
+
+_DETAILS = "# Detailed Table Information"
+_PART = re.compile(r"`(?:[^`]|``)+`|[^\s`.]+")
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
+_COLLATIONS, _DEFAULT = '"__COLLATIONS"', '"EXISTS_DEFAULT"'  # metadata of columns
+_HIVE_PARQUET = "ParquetHiveSerDe"  # of Hive's tables, which Spark reads by its own reader
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """What Spark's catalog says of a table."""
+
+    name: str  # with its parts in backticks
+    details: Mapping[str, str]
+
+    @property
+    def provider(self) -> str:
+        """The table's format, in lower case; ``view`` for views."""
+        if "VIEW" in self.details.get("Type", "VIEW"):  # a temporary view has no type
+            return "view"
+        told = self.details.get("Provider", "").lower()
+        return "parquet" if told == "hive" and _HIVE_PARQUET in self.details.get("Serde Library", "") else told
+
+    @property
+    def location(self) -> str:
+        """Where it is. Raises UnsupportedTable if it has no location."""
+        told = self.details.get("Location")
+        if not told:
+            raise UnsupportedTable(f"Spark's catalog tells no location of {self.name}")
+        return as_opened_here(told)
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether the catalog, and not the directories, says which partitions there are."""
+        return self.details.get("Partition Provider", "").lower() == "catalog"
+
+
+def open_named(
+    spark: SparkSession,
+    name: str,
+    moment: Moment,
+    *,
+    index_location: str | None,
+    freshness: float | dt.timedelta | None,
+    disk_cache: DiskCache | None,
+) -> ParquetDirectory | IcebergTable | DeltaTable:
+    """Open a table by its name in Spark's catalog; see :func:`secateur.open_table`.
+
+    Raises TableNotFound, UnsupportedTable for views and tables of other providers, by name.
+    """
+    entry = catalog_entry(spark, name)
+    rest: dict[str, Any] = {"index_location": index_location, "freshness": freshness, "disk_cache": disk_cache}
+    match entry.provider:
+        case "parquet":
+            if moment != Moment():
+                raise ValueError(f"{name} is a table of Parquet files, which has no snapshots to choose from")
+            return _of_parquet(spark, entry, rest)
+        case "delta":
+            return open_at(entry.location, None, moment, filesystem=None, schema=None, **rest)
+        case "iceberg":
+            return open_iceberg_by(_iceberg_source(spark, entry), moment, **rest)
+        case "view":
+            raise UnsupportedTable(f"{name} is a view: open the tables that it reads")
+        case other:
+            raise UnsupportedTable(f"{name} is a table of {other or 'an unknown provider'}, which cannot be read here")
+
+
+def catalog_entry(spark: SparkSession, name: str) -> CatalogEntry:
+    """Look a name up. Raises TableNotFound."""
+    quoted = _quoted(name)
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
+    except (AnalysisException, ParseException) as error:
+        raise TableNotFound(f"Spark's catalog has no table {name}: {str(error).splitlines()[0]}") from None
+    names = [row["col_name"] for row in rows]
+    begin = len(names) - names[::-1].index(_DETAILS) if _DETAILS in names else len(names)
+    return CatalogEntry(quoted, {row["col_name"]: row["data_type"] for row in rows[begin:]})
+
+
+def _quoted(name: str) -> str:
+    """Return a name with all of its parts in backticks. Raises TableNotFound for what is no name."""
+    if not _NAME.fullmatch(name):
+        raise TableNotFound(f"Spark's catalog has no table {name}: that is no name")
+    return ".".join(part if part.startswith("`") else f"`{part}`" for part in _PART.findall(name))
+
+
+# ---- Parquet files ---------------------------------------------------------------------------------------------------
+
+
+def _of_parquet(spark: SparkSession, entry: CatalogEntry, rest: dict[str, Any]) -> ParquetDirectory:
+    columns = spark.table(entry.name).schema
+    _require_plain(entry.name, columns)
+    schema = arrow_schema(columns)
+    return open_registered(entry.location, schema, _partitions(spark, entry, schema), **rest)
+
+
+def _require_plain(name: str, columns: StructType) -> None:
+    """Raise UnsupportedTable for columns with a collation, or with a default that files written before it lack."""
+    told = columns.json()
+    for lacking, sign in (("a collation", _COLLATIONS), ("a default for older files", _DEFAULT)):
+        if sign in told:
+            raise UnsupportedTable(f"{name} has a column with {lacking}, which is not read by the table's name")
+
+
+def _partitions(spark: SparkSession, entry: CatalogEntry, schema: pa.Schema) -> RegisteredPartitions | None:
+    """Return the layout of a table whose partitions the catalog has; None if its directories tell them.
+
+    Raises UnsupportedTable on Spark Connect.
+    """
+    columns = [each.name for each in spark.catalog.listColumns(entry.name) if each.isPartition]
+    if not columns or not entry.has_partitions:
+        return None
+    if not hasattr(spark, "_jsparkSession"):
+        raise UnsupportedTable(
+            f"the partitions of {entry.name} are in the catalog, which Spark Connect does not tell: open its directory"
+        )
+    listed = partial(_registered, spark, entry, columns)
+    return RegisteredPartitions(listed, tuple(schema.field(name) for name in columns), FileSystems())
+
+
+def _registered(spark: SparkSession, entry: CatalogEntry, columns: list[str]) -> Registered:
+    """Ask the catalog for all partitions, which one call encodes: Py4J needs a millisecond for every object."""
+    jvm: Any = spark._jvm
+    catalog = spark._jsparkSession.sharedState().externalCatalog()
+    found = catalog.listPartitions(entry.details["Database"], entry.details["Table"], jvm.scala.Option.empty())
+    mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
+    told = json.loads(mapper.writeValueAsString(found))
+    folders = [_folder(unquote(each["storage"]["locationUri"]), entry.location) for each in told]
+    values = [pa.array([_value(each["spec"][name]) for each in told], pa.string()) for name in columns]
+    return Registered(pa.array(folders, pa.string()), pa.StructArray.from_arrays(values, names=columns))
+
+
+def _folder(location: str, table: str) -> str:
+    """Return a partition's place below the table, or its whole location if it lies elsewhere."""
+    own = as_opened_here(location)
+    return own.removeprefix(f"{table}/")
+
+
+def _value(text: str | None) -> str | None:
+    return None if text == DEFAULT_PARTITION else text
+
+
+# ---- Iceberg ---------------------------------------------------------------------------------------------------------
+
+
+def _iceberg_source(spark: SparkSession, entry: CatalogEntry) -> Callable[[], str]:
+    """Return a function that asks Spark's catalog for the table's current metadata file.
+
+    On Spark Connect, and without a session of Iceberg's runtime, it is looked for in the table's directory.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        return lambda: entry.location
+    return partial(_metadata_file, spark, entry.name)
+
+
+def _metadata_file(spark: SparkSession, name: str) -> str:
+    jvm: Any = spark._jvm
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    table.refresh()
+    return as_opened_here(str(table.operations().current().metadataFileLocation()))

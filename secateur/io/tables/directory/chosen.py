@@ -1,0 +1,217 @@
+"""Some Parquet files as a table: a list, those that a pattern matches, or those of a dataset of pyarrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from secateur.errors import IndexNotWritable, TableNotFound, UnsupportedTable
+from secateur.io.storage.index_location import INDEX_DIRECTORY, index_store
+from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.list_files import FileSystem, ListedFiles, joined, list_directories, list_files
+from secateur.io.storage.locations import resolve_location
+from secateur.io.storage.redaction import trouble
+from secateur.io.tables.partitions import Partitions
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import FileSystemDataset
+
+_WILDCARDS = re.compile(r"[*?\[]")
+_OF_A_BUCKET = 3  # parts of s3://bucket
+_NOTHING = Partitions((), ())
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenFiles:
+    """Files that were chosen, with one value per file of each partition column."""
+
+    files: ListedFiles
+    partition_values: Partitions = _NOTHING
+
+    def partitions(self, zone: dt.tzinfo) -> Partitions:
+        """Return the values that were given with the files."""
+        return self.partition_values
+
+    def equals(self, other: object) -> bool:
+        """Return whether another look found the same files; partition values never change."""
+        return isinstance(other, ChosenFiles) and self.files.equals(other.files)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The layout of a table of certain files: their paths below the root, and their partition values."""
+
+    paths: pa.Array
+    partition_values: Partitions = _NOTHING
+
+    def __call__(self, filesystem: FileSystem, root: str) -> ChosenFiles:
+        """Look the files up. Raises TableNotFound if one is gone, OSError."""
+        folders = pc.unique(pc.replace_substring_regex(self.paths, "[^/]*$", "")).to_pylist()
+        found = list_directories(filesystem, [posixpath.join(root, each).rstrip("/") for each in folders])
+        files = joined(found, folders)
+        at = pc.index_in(files.paths, value_set=self.paths)
+        files = files.take(np.flatnonzero(pc.is_valid(at).to_numpy(zero_copy_only=False)))
+        if len(files.size) < len(self.paths):
+            gone = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=files.paths)))
+            raise TableNotFound(f"no such file: {posixpath.join(root, gone[0].as_py())}")
+        order = at.drop_null()
+        sorted_values = tuple(values.take(order) for values in self.partition_values.values)
+        return ChosenFiles(files, Partitions(self.partition_values.fields, sorted_values))
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The layout of a table of the files whose paths below the root match a pattern of RE2."""
+
+    pattern: str
+
+    def __call__(self, filesystem: FileSystem, root: str) -> ChosenFiles:
+        """List the files that match now. Raises OSError, UnicodeError."""
+        found = list_files(filesystem, root)
+        is_live = pc.match_substring_regex(found.paths, self.pattern)
+        return ChosenFiles(found.take(np.flatnonzero(is_live.to_numpy(zero_copy_only=False))))
+
+
+@dataclass(frozen=True)
+class FileChoice:
+    """Files that were chosen: where they lie together, which they are, and the schema if it is known."""
+
+    location: str
+    filesystem: FileSystem | None  # None: that of the location
+    layout: Listed | Matching
+    schema: pa.Schema | None = None
+
+
+def matching(location: str, filesystem: FileSystem | None) -> FileChoice | None:
+    """Return the files that a pattern matches: ``*`` and ``?`` within a name, ``**`` any directories.
+
+    None if the location has no wildcards, or something lies there whose name has them. Raises TableNotFound.
+    """
+    first = _WILDCARDS.search(location)
+    if first is None:
+        return None
+    folder, _, _ = location[: first.start()].rpartition("/")
+    rest = location[len(folder) :].lstrip("/")
+    base = folder or ("/" if location.startswith("/") else ".")
+    _, resolved, root = resolve_location(base, filesystem)
+    if _looked_up(resolved, posixpath.join(root, rest)).type != pafs.FileType.NotFound:
+        return None
+    return FileChoice(base, filesystem, Matching(_regex(rest)))
+
+
+def _looked_up(filesystem: FileSystem, path: str) -> pafs.FileInfo:
+    try:
+        return filesystem.get_file_info(path)
+    except OSError as error:
+        raise trouble(f"cannot look up {path}", error, TableNotFound) from None
+
+
+def _regex(pattern: str) -> str:
+    parts = re.split(r"(\*\*/|\*|\?|\[[^\]/]+\])", pattern)
+    return rf"\A{''.join(map(_translated, parts))}\z"
+
+
+def _translated(part: str) -> str:
+    match part:
+        case "**/":
+            return "(?:[^/]+/)*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+        case _ if part.startswith("[") and part.endswith("]"):
+            return "[^" + part[2:] if part[1] in "!^" else part
+        case _:
+            return re.escape(part)
+
+
+def listed(locations: Sequence[str | os.PathLike[str]], filesystem: FileSystem | None) -> FileChoice:
+    """Return some files, which are all on one filesystem. Raises ValueError if there is none, TableNotFound."""
+    if not locations:
+        raise ValueError("a list of files has at least one")
+    texts = [os.fspath(each) for each in locations]
+    if filesystem is None:
+        texts = [each if "://" in each else str(Path(each).expanduser().absolute()) for each in texts]
+    parts = posixpath.commonprefix([each.split("/")[:-1] for each in texts])  # of directories
+    if any("://" in each for each in texts) and len(parts) < _OF_A_BUCKET:
+        raise ValueError("the files of a table are on one filesystem, and in one bucket")
+    root = "/".join(parts) or ("" if filesystem is not None else "/")
+    return FileChoice(root, filesystem, Listed(_distinct([each[len(root) :].lstrip("/") for each in texts])))
+
+
+def _distinct(paths: list[str]) -> pa.Array:
+    if len(set(paths)) < len(paths):
+        raise ValueError("a file is named twice")
+    return pa.array(paths, pa.string())
+
+
+def of_dataset(dataset: FileSystemDataset) -> FileChoice:
+    """Return the files of a dataset, with its schema and partition values. Raises UnsupportedTable."""
+    from pyarrow.dataset import FileSystemDataset, ParquetFileFormat, get_partition_keys
+
+    if not isinstance(dataset, FileSystemDataset) or not isinstance(dataset.format, ParquetFileFormat):
+        raise UnsupportedTable(f"only datasets of Parquet files are read, not {type(dataset).__name__}")
+    fragments = list(dataset.get_fragments())
+    keys = [get_partition_keys(each.partition_expression) for each in fragments]
+    names = list(keys[0]) if keys else []
+    if any(list(each) != names for each in keys):
+        raise UnsupportedTable("the files of the dataset have different partition columns")
+    schema = pa.schema([pa.field(each.name, _plain(each.type)) for each in dataset.schema])
+    values = tuple(pa.array([each[name] for each in keys], schema.field(name).type) for name in names)
+    paths = [each.path for each in fragments]
+    root = posixpath.commonpath([posixpath.dirname(each) for each in paths]) if paths else ""
+    below = _distinct([each[len(root) :].lstrip("/") for each in paths])
+    partition_values = Partitions(tuple(schema.field(name) for name in names), values)
+    return FileChoice(root, dataset.filesystem, Listed(below, partition_values), schema)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+@dataclass(frozen=True)
+class ReadOnlyStore(FileStore):
+    """The store of a directory's index for a table of some of its files: what it has is read, nothing is written."""
+
+    def require_writable(self) -> None:
+        """Raise IndexNotWritable."""
+        self._refuse()
+
+    def create(self, name: str, data: bytes) -> None:
+        """Raise IndexNotWritable."""
+        self._refuse()
+
+    def put(self, name: str, data: bytes) -> None:
+        """Raise IndexNotWritable."""
+        self._refuse()
+
+    def put_aside(self, name: str, data: bytes) -> None:
+        """Raise IndexNotWritable."""
+        self._refuse()
+
+    def delete(self, name: str) -> None:
+        """Raise IndexNotWritable."""
+        self._refuse()
+
+    def _refuse(self) -> None:
+        raise IndexNotWritable(
+            f"{self.root} is the place of the index of a whole directory: give index_location= for one of these files"
+        )
+
+
+def chosen_store(filesystem: FileSystem, root: str, index_location: str | None) -> FileStore:
+    """Return the store of the index of some files; without a location, that of their directory, to read only."""
+    if index_location is None:
+        return ReadOnlyStore(filesystem, posixpath.join(root, INDEX_DIRECTORY))
+    return index_store(filesystem, root, index_location)

@@ -1,0 +1,59 @@
+"""Which Parquet files are a table, and what is known of their partitions: by their directories, or as a catalog says.
+
+A layout is a function that lists the files. Other layouts than directories are in :mod:`.registered` and
+:mod:`.chosen`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from secateur.errors import TableNotFound
+from secateur.io.storage.list_files import FileSystem, ListedFiles, list_files
+from secateur.io.tables.directory.hive_partitions import read_partitions
+from secateur.io.tables.partitions import Partitions
+
+
+class FoundFiles(Protocol):
+    """The files of a table at one moment."""
+
+    @property
+    def files(self) -> ListedFiles:
+        """The files: paths below the table's root, or whole locations of files elsewhere."""
+
+    def partitions(self, zone: dt.tzinfo) -> Partitions:
+        """Return the values of the partition columns; timestamps are read in `zone`. Raises IncompatibleSchemas."""
+
+    def equals(self, other: object) -> bool:
+        """Return whether another look found the same files, unchanged, with the same partitions."""
+
+
+Layout: TypeAlias = Callable[[FileSystem, str], FoundFiles]  # of a filesystem, and the table's root there
+
+
+@dataclass(frozen=True, eq=False)
+class FilesInDirectories:
+    """Files below a directory, with partition values in the names of directories."""
+
+    files: ListedFiles
+
+    def partitions(self, zone: dt.tzinfo) -> Partitions:
+        """Return the values in the names of directories."""
+        return read_partitions(self.files.paths, zone)
+
+    def equals(self, other: object) -> bool:
+        """Return whether another look found the same files."""
+        return isinstance(other, FilesInDirectories) and self.files.equals(other.files)
+
+
+def in_directories(filesystem: FileSystem, root: str) -> FilesInDirectories:
+    """List all files below the root. Raises OSError, UnicodeError."""
+    return FilesInDirectories(list_files(filesystem, root))
+
+
+def listed_where_opened(filesystem: FileSystem, root: str) -> FoundFiles:
+    """Raise TableNotFound: another process than the one that opened the table cannot ask its catalog."""
+    raise TableNotFound(f"the files of {root} are listed only by the process that opened the table")

@@ -1,0 +1,82 @@
+"""What lies at a location: the metadata by which a format is recognised, by one round of requests."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from secateur.errors import TableNotFound, UnsupportedTable
+from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.redaction import trouble
+
+DELTA_LOG, HUDI, ICEBERG = "_delta_log", ".hoodie", "metadata"  # directories of formats with metadata
+
+
+@dataclass(frozen=True)
+class TableLook:
+    """What was found at a location."""
+
+    kind: pafs.FileType
+    has_delta_log: bool  # a directory for one, perhaps empty
+    has_commits: bool
+    is_hudi: bool
+    is_iceberg: bool
+
+    def require_directory(self, shown: str) -> None:
+        """Raise TableNotFound if there is no directory, UnsupportedTable for formats whose files are not all live."""
+        if self.kind == pafs.FileType.NotFound:
+            raise TableNotFound(f"no such table: {shown} does not exist")
+        if self.kind != pafs.FileType.Directory:
+            raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
+        if self.has_commits:
+            raise UnsupportedTable(f"{shown} is a Delta table: not all of its files are live")
+        if self.has_delta_log:
+            raise TableNotFound(f"{shown} has a {DELTA_LOG} without a commit")
+        if self.is_hudi:
+            raise UnsupportedTable(f"{shown} is a Hudi table: not all of its files are live")
+        if self.is_iceberg:
+            raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+
+
+def look_at(filesystem: FileSystem, root: str, shown: str) -> TableLook:
+    """Look at a location. Raises TableNotFound, AccessDenied if something cannot be looked up."""
+    asks: list[Callable[[], Any]] = [
+        partial(_looked_up, filesystem, root, shown),
+        partial(_looked_up, filesystem, posixpath.join(root, HUDI), shown),
+        partial(_entries, filesystem, posixpath.join(root, DELTA_LOG), shown),
+        partial(_entries, filesystem, posixpath.join(root, ICEBERG), posixpath.join(root, ICEBERG)),
+    ]
+    with ThreadPoolExecutor(len(asks)) as threads:  # wait for an object store once, not once per request
+        info, hudi, log, metadata = threads.map(lambda ask: ask(), asks)
+    return TableLook(
+        info.type,
+        has_delta_log=log is not None,
+        has_commits=bool(log),
+        is_hudi=hudi.type == pafs.FileType.Directory,
+        is_iceberg=any(".metadata.json" in each.base_name for each in metadata or ()),
+    )
+
+
+def _entries(filesystem: FileSystem, directory: str, shown: str) -> list[pafs.FileInfo] | None:
+    """Return the entries of a directory; None if there is none."""
+    try:
+        found: list[pafs.FileInfo] = _looked_up(filesystem, pafs.FileSelector(directory), shown)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found
+
+
+def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
+    """Return information on a path, or the entries of a directory, which has to exist."""
+    try:
+        return filesystem.get_file_info(asked)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise trouble(f"cannot look up {shown}", error, TableNotFound) from None

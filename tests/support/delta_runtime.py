@@ -1,0 +1,50 @@
+"""Delta's own Spark reader and writer for the tests: jars that Spark fetches once, into the user's cache.
+
+Tests that need it are skipped if it is not available.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pyspark
+
+from tests.support.spark_packages import fetch, jar_of, packages_home
+
+PACKAGES = {"4.1": "io.delta:delta-spark_4.1_2.13:4.4.0"}  # by version of Spark
+BESIDE = ("io.delta:delta-storage:4.4.0",)  # what it needs of its own; the rest is Spark's
+CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+EXTENSIONS = "spark.sql.extensions"
+MOST_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class DeltaRuntime:
+    """The jars; empty with the reason why there are none."""
+
+    jars: tuple[Path, ...]
+    reason: str = ""
+
+    def with_settings(self, settings: dict[str, str]) -> dict[str, str]:
+        """The settings of a session with those of Delta; the catalog is for sessions made from it."""
+        if not self.jars:
+            return settings
+        own = {"spark.jars": ",".join(map(str, self.jars)), EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension"}
+        joined = {name: ",".join(filter(None, (settings.get(name), value))) for name, value in own.items()}
+        return {**settings, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", **joined}
+
+
+@cache
+def delta_runtime() -> DeltaRuntime:
+    """The jars for the installed Spark, fetched where they are not in the cache."""
+    version = ".".join(pyspark.__version__.split(".")[:2])
+    if version not in PACKAGES:
+        return DeltaRuntime((), f"no jar of Delta is known for Spark {version}; there is one for {', '.join(PACKAGES)}")
+    home, package = packages_home(), PACKAGES[version]
+    jars = tuple(jar_of(each, home) for each in (package, *BESIDE))
+    trouble = "" if all(each.exists() for each in jars) else fetch(package, home, MOST_SECONDS)
+    if all(each.exists() for each in jars):
+        return DeltaRuntime(jars)
+    return DeltaRuntime((), f"the jars of {package} cannot be had: {trouble}")
