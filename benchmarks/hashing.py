@@ -83,7 +83,7 @@ def _lines_hashed(
     def vectorised() -> Hashes | None:
         found = DistinctHashes()
         add(found, column)
-        return found.found()
+        return found.distinct()
 
     def loop() -> list[tuple[int, int]]:
         return _loop({part for line in lines[::LOOPED] for part in parts(line)})

@@ -149,7 +149,7 @@ def _packed(own: Filter, rate: float, messages: pa.Array) -> np.ndarray:
     """The filter of one block, eight bits to a byte."""
     found = DistinctHashes()
     add_hashes(own, messages, found)
-    hashes = found.found()
+    hashes = found.distinct()
     assert isinstance(hashes, Hashes)
     return np.packbits(bits_of(hashes, probes_for(rate), log2_bits_for(len(hashes), rate)))
 

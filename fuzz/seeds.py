@@ -25,7 +25,6 @@ from secateur.io.storage.disk_cache_entry import PieceName, write_piece
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.iceberg.manifest_arrays import FILES, ByField, Manifest
 from secateur.io.tables.iceberg.manifest_cache import encode_manifests
-from secateur.io.tables.iceberg.puffin import Blob, encode_puffin
 
 STORE = FileStore(pafs.LocalFileSystem(), str(GOLDEN / "_secateur"))
 MOST_BLOCKS = 4  # of a segment of the golden index
@@ -102,11 +101,6 @@ def _postings() -> Iterator[bytes]:
         if chunk.startswith("posting/"):
             table = encode_chunk(index_file.decode_chunk(data, chunk)[1:])
             yield struct.pack("<HQH", n, 1 << 60, len(table)) + table + bytes(range(256))
-
-
-def _puffins() -> Iterator[bytes]:
-    yield encode_puffin([Blob(b"some bytes", {"type": "a", "fields": [1]}), Blob(b"", {"type": "b"})])[0]
-    yield encode_puffin([])[0]
 
 
 def _vectors() -> Iterator[bytes]:
@@ -213,7 +207,6 @@ _SEEDS = {
     "bloom_matrices": _bloom_matrices,
     "matrix": _matrices,
     "postings": _postings,
-    "puffin": _puffins,
     "vector": _vectors,
     "manifests": _manifests,
     "thrift": _footers,

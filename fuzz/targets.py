@@ -50,7 +50,6 @@ from secateur.io.parquet.thrift import MalformedThrift, decode_leading
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
 from secateur.io.storage.disk_cache_entry import PieceName, read_piece
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
-from secateur.io.tables.iceberg.puffin import decode_puffin
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind
 from tests.support.memory_store import MemoryStore
@@ -177,11 +176,6 @@ def postings(data: bytes) -> None:
         )
 
     blocks_with(table, np.array([hashes, 0, 2**64 - 1], np.uint64), read, "postings")
-
-
-def puffin(data: bytes) -> None:
-    """The blobs of a Puffin file."""
-    decode_puffin(data)
 
 
 def vector(data: bytes) -> None:
@@ -339,7 +333,6 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
     "bloom_matrices": (bloom_matrices, (IndexFault,)),
     "matrix": (matrix, (IndexFault,)),
     "postings": (postings, (IndexFault,)),
-    "puffin": (puffin, (ValueError,)),
     "vector": (vector, (InvalidParquet,)),
     "manifests": (manifests, (IndexFault,)),
     "thrift": (thrift, (MalformedThrift,)),

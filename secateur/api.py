@@ -337,7 +337,7 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
             return _read(predicate_of(predicate))  # type: ignore[arg-type]
         case _:
             raise InvalidPredicate(
-                f"{predicate!r} is no predicate: use SQL text or a comparison on secateur.col(), "
+                f"{predicate!r} is not a predicate: use SQL text or a comparison on secateur.col(), "
                 "a PySpark Column, or an expression of PyIceberg"
             )
 

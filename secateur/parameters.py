@@ -70,9 +70,9 @@ def _value(name: str | None, used: int, parameters: Parameters) -> str:
 
 def _literal(value: object) -> str:
     try:
-        found = operand(value)
+        literal = operand(value)
     except TypeError as error:
         raise InvalidPredicate(f"a parameter has no SQL value: {error}") from None
-    if not isinstance(found, Literal):
+    if not isinstance(literal, Literal):
         raise InvalidPredicate(f"{value!r} is an expression: a parameter stands for one value, or a list of them")
-    return str(found)
+    return str(literal)

@@ -94,8 +94,8 @@ class Scan(PlannedScan):
         if format == "json":
             more = {"explanation": asdict(self.explanation)} if verbose else {}
             return json.dumps({**json.loads(report), "read_path": asdict(read_path), **more}, indent=2)
-        told = f"{report}\nread path: {read_path}"
-        return f"{told}\n\n{self.explanation}" if verbose else told
+        text = f"{report}\nread path: {read_path}"
+        return f"{text}\n\n{self.explanation}" if verbose else text
 
     @cached_property
     def explanation(self) -> Explanation:

@@ -20,6 +20,9 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     joins with their bytes and rows, and prunes the big side of a join at run time by the values of the small side.
     ``explain()`` shows ``IndexPruning: 3 of 2,000 row groups``.
 
+    A query may name Spark's hidden column ``_metadata``. Then Spark reads the whole files that hold surviving row
+    groups.
+
     Elsewhere a public read path is taken, and ``explain(True)`` says why: on Spark Connect, for columns with a
     collation, for Iceberg tables, and where Spark's internals are not those of 4.1 to 4.3. It reads the table as it is
     at the call, and queries prune by partitions only. The reader is Spark's own for a directory, with Parquet filters
@@ -43,9 +46,8 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     Soundness
     ---------
     The index never loses a row: Spark applies all filters itself, and a missing, stale or broken index, or any error
-    while
-    it is asked, keeps row groups, as ``explain()`` shows. Filters for which Spark's own Parquet push-down loses rows
-    are not passed to it: on floating columns, for NULL, and on columns with a dot in their name.
+    while it is asked, keeps row groups, as ``explain()`` shows. Filters for which Spark's own Parquet push-down loses
+    rows are not passed to it: on floating columns, for NULL, and on columns with a dot in their name.
     """
     from secateur.io.spark.planner.dataframe import dataframe as made
 

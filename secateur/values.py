@@ -436,10 +436,10 @@ def _widen(keys: Keys, width: int) -> Keys:
 def less(a: Keys, b: Keys) -> np.ndarray:
     """Mark the keys less than those at the same places of another array: bool of shape (n,)."""
     a, b = same_width([a, b])
-    found = np.zeros(len(a), bool)
+    is_less = np.zeros(len(a), bool)
     for x, y in reversed(list(zip(a.words, b.words, strict=True))):
-        found = (x < y) | ((x == y) & found)
-    return found
+        is_less = (x < y) | ((x == y) & is_less)
+    return is_less
 
 
 def least_per_group(keys: Keys, starts: np.ndarray) -> Keys:

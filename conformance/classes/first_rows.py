@@ -66,7 +66,7 @@ def null_counts_are_absent(table: Table) -> None:
 C50 = bug_class(
     50,
     "A unit given twice",
-    "The boundary moved while blocks were read, the plan was made anew, and some were read again, or never.",
+    "The boundary moved while blocks were read, the plan was rebuilt, and some were read again, or never.",
 )
 
 

@@ -175,7 +175,7 @@ C46 = bug_class(46, "Caches that outlive what they hold", "A key of a cache met 
 
 @C46.case()
 def names_that_come_again(table: Table) -> None:
-    """Files and indexes are dropped and made anew under the names of old ones."""
+    """Files and indexes are dropped and rebuilt under the names of old ones."""
     options = {"row_group_size": 5}
     for shift in (0, 100, 200):
         rows = {

@@ -24,7 +24,7 @@ from secateur.cli.status import ScriptGroup
 def main(context: click.Context, verbose: bool) -> None:
     """Prune Parquet tables: read only the row groups and pages that can hold a match.
 
-    A small index beside a directory of Parquet files tells in milliseconds which parts of the table a predicate
+    A small index beside a directory of Parquet files shows in milliseconds which parts of the table a predicate
     needs. The data is never rewritten, and without the index every answer is the same, only slower.
 
     \b

@@ -27,11 +27,11 @@ from secateur.pruning.report import human_bytes
 @table_options
 @columns_option("--sort-key", help="Columns by which the data is clustered, first the coarsest.")
 @columns_option("--bloom", help="Columns that are looked up by value: ids, keys.")
-@columns_option("--native", help="The same, by the bloom filters that the files have already, where they have some.")
-@columns_option("--postings", help="Columns of which to keep, for every value, the blocks that hold it.")
-@columns_option("--ngram", help="Columns of text that are searched for parts: LIKE '%needle%'.")
-@columns_option("--tokens", help="Columns of text that are searched for whole words.")
-@columns_option("--auto", help="Columns of which a sample decides how they are looked up; * for all.")
+@columns_option("--native", help="The same, using bloom filters that the files already have.")
+@columns_option("--postings", help="Columns for which the blocks that hold each value are kept.")
+@columns_option("--ngram", help="Text columns that are searched for substrings: LIKE '%needle%'.")
+@columns_option("--tokens", help="Text columns that are searched for whole words.")
+@columns_option("--auto", help="Columns for which a sample decides how they are indexed; * for all.")
 @columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
 @click.option(
     "--fpr",
@@ -40,7 +40,7 @@ from secateur.pruning.report import human_bytes
 )
 @click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
 @click.option(
-    "--no-page-locations", is_flag=True, help="Leave out where pages lie: reads of single pages open footers."
+    "--no-page-locations", is_flag=True, help="Store no page locations: reading single pages then opens footers."
 )
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
 @json_option
@@ -104,13 +104,13 @@ def index(
 @table_options
 @columns_option("--bloom", help="Add bloom filters of these columns.")
 @columns_option("--postings", help="Add postings of these columns.")
-@columns_option("--ngram", help="Add n-grams of these columns of text.")
-@columns_option("--tokens", help="Add the words of these columns of text.")
+@columns_option("--ngram", help="Add n-grams of these text columns.")
+@columns_option("--tokens", help="Add the words of these text columns.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
 @click.option(
-    "--page-locations", is_flag=True, help="Add where pages lie, so that reads of single pages open no footer."
+    "--page-locations", is_flag=True, help="Add page locations, so that reading single pages opens no footer."
 )
-@click.option("--repair", is_flag=True, help="Read every byte of the index first, and make anew what is broken.")
+@click.option("--repair", is_flag=True, help="Read every byte of the index first, and rebuild what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @json_option
 @click.pass_obj
@@ -163,8 +163,8 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
         (done.files_lost, "files of lost segments"),
         (done.segments_amended, "segments to amend" if done.dry_run else "segments amended"),
     )
-    found = ", ".join(f"{number:,} {what}" for number, what in parts if number)
-    return [("to do" if done.dry_run else "done", found or "nothing, the index is up to date")]
+    counts = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    return [("to do" if done.dry_run else "done", counts or "nothing, the index is up to date")]
 
 
 @click.command()
@@ -198,7 +198,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
     facts = [
         (
             "segments",
-            f"{count(done.segments_before)} -> {count(done.segments_after)}, {done.segments_made:,} made anew",
+            f"{count(done.segments_before)} -> {count(done.segments_after)}, {done.segments_made:,} rebuilt",
         ),
         ("filter files", f"{count(done.filter_files_before)}{files}"),
     ]
@@ -230,7 +230,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
         ("columns", count(len(built.columns))),
         ("sort key", ", ".join(built.sort_key)),
         *((kind, ", ".join(names)) for kind in KINDS if (names := getattr(built, kind))),
-        *((f"{each.column} by", f"{each.structure}: {each.why}") for each in built.choices),
+        *((f"{choice.column} by", f"{choice.structure}: {choice.why}") for choice in built.choices),
     ]
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # imports pyspark, which is slow
     show_default=True,
     help="Where the data, its index and the pictures go.",
 )
-@click.option("--keep/--fresh", default=True, show_default=True, help="Use data of an earlier run, or make it anew.")
+@click.option("--keep/--fresh", default=True, show_default=True, help="Use data of an earlier run, or make it again.")
 @json_option
 @click.pass_context
 def demo(context: click.Context, scale_factor: float, directory: Path, keep: bool, as_json: bool) -> None:
@@ -69,14 +69,14 @@ def demo(context: click.Context, scale_factor: float, directory: Path, keep: boo
       secateur demo --scale-factor 0.1 --json
     """
     try:
-        found = _run(context.obj, directory, scale_factor, keep, as_json)
+        outcome = _run(context.obj, directory, scale_factor, keep, as_json)
     except KeyboardInterrupt:
         raise Interrupted(f"what is whole in {directory} will be used the next time") from None
     if as_json:
-        print_json(_as_json(found))
+        print_json(_as_json(outcome))
     else:
-        _show_end(found)
-    if not found.sound:
+        _show_end(outcome)
+    if not outcome.sound:
         context.exit(FOUND_WRONG)
 
 
@@ -142,22 +142,22 @@ def _show_trial(trial: Trial) -> None:
         print_line(f"Spark {trial.spark_answer}, without push-down {trial.reference}", BAD)
 
 
-def _show_end(found: Demo) -> None:
+def _show_end(outcome: Demo) -> None:
     print_line("\nsummary", STRONG)
-    show_sheet(_summary(found))
-    for check in found.checks:
+    show_sheet(_summary(outcome))
+    for check in outcome.checks:
         print_line(f"{'holds' if check.holds else 'DOES NOT HOLD'}  {check.claim}", GOOD if check.holds else BAD)
-    print_line(f"\npictures: {', '.join(map(str, found.pictures))}")
-    print_line(f"done in {found.seconds:.0f} s")
+    print_line(f"\npictures: {', '.join(map(str, outcome.pictures))}")
+    print_line(f"done in {outcome.seconds:.0f} s")
 
 
-def _summary(found: Demo) -> Sheet:
+def _summary(outcome: Demo) -> Sheet:
     columns = (
         *(OutputColumn("predicate", right=False), OutputColumn("copy", right=False)),
         *map(OutputColumn, ("kept", "ideal", "blocks", "bytes", "plan ms", "secateur s", "Spark s", "speed-up")),
         OutputColumn("equal", right=False),
     )
-    return Sheet(columns, tuple(map(_summary_row, found.trials)))
+    return Sheet(columns, tuple(map(_summary_row, outcome.trials)))
 
 
 def _summary_row(trial: Trial) -> tuple[Cell, ...]:
@@ -175,9 +175,9 @@ def _summary_row(trial: Trial) -> tuple[Cell, ...]:
     return (Cell(trial.question.name), Cell(trial.copy), *map(Cell, numbers), equal)
 
 
-def _as_json(found: Demo) -> dict[str, Any]:
+def _as_json(outcome: Demo) -> dict[str, Any]:
     return {
-        "scale_factor": found.scale_factor,
+        "scale_factor": outcome.scale_factor,
         "copies": [
             {
                 "name": i.copy.name,
@@ -186,13 +186,13 @@ def _as_json(found: Demo) -> dict[str, Any]:
                 "index": asdict(i.index),
                 "index_seconds": i.seconds,
             }
-            for i in found.indexed
+            for i in outcome.indexed
         ],
-        "trials": [_trial_as_json(trial) for trial in found.trials],
-        "checks": [asdict(check) for check in found.checks],
-        "sound": found.sound,
-        "pictures": [str(path) for path in found.pictures],
-        "seconds": found.seconds,
+        "trials": [_trial_as_json(trial) for trial in outcome.trials],
+        "checks": [asdict(check) for check in outcome.checks],
+        "sound": outcome.sound,
+        "pictures": [str(path) for path in outcome.pictures],
+        "seconds": outcome.seconds,
     }
 
 

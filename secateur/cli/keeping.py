@@ -36,7 +36,7 @@ from secateur.index.naming import ColumnNaming
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.storage.redaction import shown_location
+from secateur.io.storage.redaction import redacted_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
 from secateur.pruning.report import Faults, human_bytes
 
@@ -87,7 +87,7 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
     click.echo()
     show_sheet(_columns_sheet(columns))
     if covered < live:
-        hint = f"secateur refresh {shown_location(source.path)}"
+        hint = f"secateur refresh {redacted_location(source.path)}"
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
@@ -99,8 +99,8 @@ def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[ColumnRow]:
 
     options = snapshot.options
     filters: dict[str, list[str]] = {}
-    for each in snapshot.filters:
-        filters.setdefault(name_of(each.path), []).append(each.kind)
+    for filter_ in snapshot.filters:
+        filters.setdefault(name_of(filter_.path), []).append(filter_.kind)
     columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
     names = [name_of(column.path) for column in columns]
     sort_key = [name_of(column.path) for column in parse_sort_key(options.sort_key)]
@@ -145,7 +145,7 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
     "predicates",
     multiple=True,
     metavar="SQL",
-    help="Prove that what a plan for this predicate leaves out holds no match. May be repeated. Implies --spark.",
+    help="Prove that the blocks left out for this predicate hold no match. May be repeated. Implies --spark.",
 )
 @click.option(
     "--random-predicates",
@@ -153,7 +153,7 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
     default=RANDOM_PREDICATES,
     show_default=True,
     metavar="N",
-    help="With --spark, prove the plans of so many predicates about values of the table.",
+    help="With --spark, prove the plans of this many predicates, made of values of the table.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Draw the same blocks, values and predicates again.")
 @json_option
@@ -183,7 +183,7 @@ def verify(
     with ExitStack() as stack:
         is_audit = source.with_spark or sample is not None or bool(predicates)
         spark = stack.enter_context(spark_session(context.obj)) if is_audit else None
-        found = sec.verify_index(
+        verification = sec.verify_index(
             table,
             spark=spark,
             sample=sample,
@@ -193,21 +193,21 @@ def verify(
             on_progress=stack.enter_context(step_progress()),
         )
     if as_json:
-        print_json({**asdict(found), "sound": found.sound})
+        print_json({**asdict(verification), "sound": verification.sound})
     else:
-        _show_verification(found)
-    if not found.sound:
+        _show_verification(verification)
+    if not verification.sound:
         context.exit(FOUND_WRONG)
 
 
-def _show_verification(found: Verification) -> None:
-    live = found.files_covered + found.files_uncovered
+def _show_verification(verification: Verification) -> None:
+    live = verification.files_covered + verification.files_uncovered
     facts = [
-        ("snapshot", str(found.snapshot) if found.snapshot else "none that can be read"),
-        ("segments", count(found.segments)),
-        ("covers", f"{found.files_covered:,} of {live:,} live files"),
+        ("snapshot", str(verification.snapshot) if verification.snapshot else "none that can be read"),
+        ("segments", count(verification.segments)),
+        ("covers", f"{verification.files_covered:,} of {live:,} live files"),
     ]
-    audit = found.audit
+    audit = verification.audit
     if audit is not None:
         facts += [
             ("compared", f"{audit.blocks:,} of {audit.covered_blocks:,} blocks, {audit.values:,} values"),
@@ -215,19 +215,19 @@ def _show_verification(found: Verification) -> None:
             ("seed", str(audit.seed)),
         ]
     show_facts(facts)
-    for fault in (*found.faults, *(() if audit is None else audit.faults)):
+    for fault in (*verification.faults, *(() if audit is None else audit.faults)):
         print_line(f"fault: {fault}", BAD)
     for reason in () if audit is None else audit.skipped:
         print_line(f"skipped: {reason}", CAUTION)
-    print_line("no fault found", GOOD) if found.sound else print_line(_remedy(found), BAD)
+    print_line("no fault found", GOOD) if verification.sound else print_line(_remedy(verification), BAD)
 
 
-def _remedy(found: Verification) -> str:
+def _remedy(verification: Verification) -> str:
     """Say how to repair the index: only broken files can be rebuilt one by one."""
-    contradicts_data = found.audit is not None and found.audit.faults
-    if found.snapshot and not contradicts_data:
-        return "make the broken files anew: secateur refresh --repair"
-    return "drop the index and build it anew"
+    contradicts_data = verification.audit is not None and verification.audit.faults
+    if verification.snapshot and not contradicts_data:
+        return "rebuild the broken files: secateur refresh --repair"
+    return "drop the index and build it again"
 
 
 @click.command()

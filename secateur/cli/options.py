@@ -100,7 +100,7 @@ def _moment(context: click.Context, option: click.Parameter, text: str | None) -
         try:
             dt.datetime.fromisoformat(text)
         except ValueError:
-            raise click.BadParameter(f"{text!r} is no time: write it as 2026-01-31T12:00:00") from None
+            raise click.BadParameter(f"{text!r} is not a time: write it as 2026-01-31T12:00:00") from None
     return text
 
 

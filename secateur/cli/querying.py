@@ -35,16 +35,16 @@ from secateur.scan import Scan
 
 def parameters(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     """Read NAME=VALUE, where the value is JSON, or else text."""
-    found = {}
+    parsed = {}
     for value in values:
         name, sign, text = value.partition("=")
         if not (name and sign):
             raise click.BadParameter(f"{value!r} is not NAME=VALUE")
         try:
-            found[name] = json.loads(text)
+            parsed[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
+            parsed[name] = text
+    return parsed
 
 
 @click.command()
@@ -62,11 +62,11 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
 @click.option(
     "--order-by", metavar="COLUMN,...", help="Ask for the first N rows in this order, as in ORDER BY of Spark SQL."
 )
-@click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
+@click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one per line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
-@click.option("--rows", "wanted", flag_value="rows", help="Print the matching rows, one JSON object a line.")
+@click.option("--rows", "wanted", flag_value="rows", help="Print the matching rows, one JSON object per line.")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
-@click.option("--explain", is_flag=True, help="Say what serves every condition, and what is missing.")
+@click.option("--explain", is_flag=True, help="Say which structures serve each condition, and which are missing.")
 @click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
 @session_options
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
@@ -158,8 +158,13 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
         case "count":
             extra["count"] = plan.count()
     survivors = asdict(plan.report.stages[-1].after)
-    own = plan.report
-    report = {**asdict(own), "seconds": own.seconds, "degraded": own.degraded, "metrics": own.metrics()}
+    plan_report = plan.report
+    report = {
+        **asdict(plan_report),
+        "seconds": plan_report.seconds,
+        "degraded": plan_report.degraded,
+        "metrics": plan_report.metrics(),
+    }
     order = None if plan.order_by is None else str(plan.order_by)
     return {
         **report,

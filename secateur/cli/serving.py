@@ -53,10 +53,10 @@ def connect_server(port: int, master: str, conf: Sequence[str]) -> None:
 
 def settings_of(conf: Sequence[str]) -> Mapping[str, str]:
     """Parse ``KEY=VALUE`` settings. Raises BadParameter for a setting without ``=``."""
-    for each in conf:
-        if "=" not in each:
-            raise click.BadParameter(f"{each!r} is no KEY=VALUE", param_hint="--conf")
-    return dict(each.split("=", 1) for each in conf)
+    for setting in conf:
+        if "=" not in setting:
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
+    return dict(setting.split("=", 1) for setting in conf)
 
 
 def serve(spark: SparkSession, port: int) -> None:
@@ -81,14 +81,14 @@ def run(program: str, arguments: Sequence[str]) -> None:
       secateur run app.py --date 2026-01-01
       SECATEUR_DISABLE=1 secateur run app.py    # the same without any index
     """
-    path, own = list(sys.path), sys.argv
+    path, arguments_before = list(sys.path), sys.argv
     sys.argv = [program, *arguments]
     sys.path.insert(0, str(Path(program).resolve().parent))
     try:
         with every_session_enabled():
             runpy.run_path(program, run_name="__main__")
     finally:
-        sys.argv, sys.path[:] = own, path
+        sys.argv, sys.path[:] = arguments_before, path
 
 
 @contextmanager

@@ -27,7 +27,7 @@ _ON_THE_COMMAND_LINE = {
     "by params=": "by --param NAME=VALUE",
     "use plan.to_spark(spark)": "ask Spark",
     "use_index=False": "--no-index",
-    "verify_index(table, spark=spark) tells": "secateur verify --spark PATH tells",
+    "verify_index(table, spark=spark) shows": "secateur verify --spark PATH shows",
 }
 _CALL = re.compile(r"\b(build|refresh)_index\(table, spark=spark(?:, (\w+=(?:\[[^]]*\]|\{[^}]*\})))?\)")
 _ADD = re.compile(r"\badd (\w+=(?:\[[^]]*\]|\{[^}]*\}))")

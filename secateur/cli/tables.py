@@ -28,8 +28,8 @@ def show_table(table: pa.Table, as_json: bool) -> None:
 
 
 def _values(table: pa.Table, field: pa.Field) -> list[Any]:
-    found: list[Any] = table[field.name].to_pylist(maps_as_pydicts="strict")
-    return found
+    values: list[Any] = table[field.name].to_pylist(maps_as_pydicts="strict")
+    return values
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -48,9 +48,9 @@ def _text(column: str, value: Any) -> str:
         case int():
             return str(value) if column.endswith(_NAMES) else count(value)
         case Mapping():
-            return ", ".join(f"{name}={_nested(each)}" for name, each in value.items())
+            return ", ".join(f"{name}={_nested(item)}" for name, item in value.items())
         case list():
-            return "; ".join(_nested(each) for each in value)
+            return "; ".join(_nested(item) for item in value)
         case _:
             return str(_plain(value))
 
@@ -65,9 +65,9 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case Mapping():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return {str(name): _plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case dt.datetime():
             return value.isoformat()
         case bytes():

@@ -136,10 +136,10 @@ def _generate(path: Path, scale_factor: float, shape: Shape) -> None:
 def _generator() -> str:
     """Return the generator of this environment, else the one on the PATH."""
     beside = Path(sys.executable).with_name("tpchgen-cli")
-    found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    if program is None:
         raise DemoNotPossible("the data generator tpchgen-cli is missing: pip install 'secateur[demo]'")
-    return found
+    return program
 
 
 def _cluster(source: Path, path: Path, shape: Shape) -> None:

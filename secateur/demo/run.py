@@ -146,7 +146,7 @@ def _same_on_all_copies(trials: Sequence[Trial]) -> Check:
     answers: dict[str, set[object]] = {}
     for trial in trials:
         answers.setdefault(trial.question.name, set()).add(trial.answer)
-    same = sum(len(found) == 1 for found in answers.values())
+    same = sum(len(distinct) == 1 for distinct in answers.values())
     return Check(f"both copies give the same answers: {same} of {len(answers)}", same == len(answers))
 
 

@@ -146,8 +146,8 @@ def references(spark: SparkSession, copy: Copy, asked: Sequence[DemoQuery]) -> l
     blocks = F.broadcast(_blocks(spark, copy))
     inside = (at.file_name == blocks.name) & (at.row_index >= blocks.start) & (at.row_index < blocks.stop)
     groups = at.join(blocks, inside).groupBy("name", "start", "matches")
-    found = groups.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.col("hash"))).collect()
-    return [_reference([row for row in found if row["matches"] >> i & 1]) for i in range(len(asked))]
+    groups_found = groups.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.col("hash"))).collect()
+    return [_reference([row for row in groups_found if row["matches"] >> i & 1]) for i in range(len(asked))]
 
 
 def _reference(groups: Sequence[Row]) -> Reference:
@@ -158,9 +158,9 @@ def _reference(groups: Sequence[Row]) -> Reference:
 
 def _blocks(spark: SparkSession, copy: Copy) -> DataFrame:
     """Return the range of rows within its file of every row group of a copy."""
-    found: list[tuple[str, int, int]] = []
+    blocks: list[tuple[str, int, int]] = []
     for path in sorted(copy.path.glob("*.parquet")):
         metadata = pq.read_metadata(path)
         ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]).tolist()
-        found += [(path.name, start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
-    return spark.createDataFrame(found, "name string, start bigint, stop bigint")
+        blocks += [(path.name, start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
+    return spark.createDataFrame(blocks, "name string, start bigint, stop bigint")

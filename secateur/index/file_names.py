@@ -22,12 +22,12 @@ _OF_BUILD = re.compile(rf"{_BUILD}(?=[-.])")
 
 def build_of(name: str) -> str | None:
     """Return the build that wrote a file, from the start of its name; None where no build wrote it."""
-    found = _OF_BUILD.match(name.rpartition("/")[2])
-    return None if found is None else found[0]
+    match = _OF_BUILD.match(name.rpartition("/")[2])
+    return None if match is None else match[0]
 
 
 def require_names(names: pa.Array, form: str, where: str) -> None:
     """Check that every name has the form. Raises IndexFault, prefixed by `where`."""
     wrong = pc.index(pc.match_substring_regex(names, form), False).as_py()
     if wrong >= 0:
-        raise IndexFault(f"{where}: {names[wrong].as_py()[:80]!r} is no name of an index file there")
+        raise IndexFault(f"{where}: {names[wrong].as_py()[:80]!r} is not the name of an index file there")

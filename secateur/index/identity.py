@@ -28,7 +28,7 @@ class FileIdentity:
 
 def identities(paths: pa.Array, *parts: np.ndarray) -> list[FileIdentity]:
     """Return the identities of files from their paths and arrays of shape (n_files,) of the other parts, in order."""
-    return [FileIdentity(*each) for each in zip(paths.to_pylist(), *(part.tolist() for part in parts), strict=True)]
+    return [FileIdentity(*fields) for fields in zip(paths.to_pylist(), *(part.tolist() for part in parts), strict=True)]
 
 
 def listing_id(paths: pa.Array, size: np.ndarray, modified: np.ndarray, witness: np.ndarray) -> int:

@@ -100,28 +100,28 @@ def audit_index(
     faults = Faults()
     opened = open_snapshot_of(table, dt.UTC, faults)
     run, parallel = partial(run_tasks, spark), partial(task_count, spark)
-    found, covered = compared(opened, run, parallel, share, seed, on_progress)
-    found.skipped += faults.drain()
+    findings, covered = compared(opened, run, parallel, share, seed, on_progress)
+    findings.skipped += faults.drain()
     plans = [planned(given) for given in predicates]
-    for made in random_predicates(_drawn_columns(opened, found, draw), random, draw):
+    for predicate in random_predicates(_drawn_columns(opened, findings, draw), random, draw):
         try:
-            plans.append(planned(made))
+            plans.append(planned(predicate))
         except SecateurError as error:
-            found.skipped.append(f"{made}: {error}")
-    asked = [each for plan in plans if (each := _asked(plan, plans[0], share, draw, found)) is not None]
-    lost = _lost_rows(spark, asked, found, on_progress)
+            findings.skipped.append(f"{predicate}: {error}")
+    asked = [checked for plan in plans if (checked := _asked(plan, plans[0], share, draw, findings)) is not None]
+    lost = _lost_rows(spark, asked, findings, on_progress)
     return Audit(
         seed=seed,
-        blocks=found.blocks,
+        blocks=findings.blocks,
         covered_blocks=covered,
-        rows=found.rows,
-        values=found.values,
+        rows=findings.rows,
+        values=findings.values,
         predicates=tuple(plan.sql for plan in plans),
-        pruned_blocks=sum(len(each.excluded) for each in asked),
-        pruned_rows=sum(each.excluded.rows for each in asked),
-        contradictions=tuple(dict.fromkeys(_named(fault, opened) for fault in found.faults)),
+        pruned_blocks=sum(len(checked.excluded) for checked in asked),
+        pruned_rows=sum(checked.excluded.rows for checked in asked),
+        contradictions=tuple(dict.fromkeys(_named(fault, opened) for fault in findings.faults)),
         lost_rows=tuple(lost),
-        skipped=tuple(dict.fromkeys(found.skipped)),
+        skipped=tuple(dict.fromkeys(findings.skipped)),
     )
 
 
@@ -148,10 +148,10 @@ def compared(
     `run` distributes the work over tasks; `parallel` gives the number of tasks for a number of pieces.
     """
     draw = np.random.default_rng(seed)
-    catalog, found = opened.catalog, AuditFindings()
+    catalog, findings = opened.catalog, AuditFindings()
     snapshot = catalog.snapshot
     if snapshot is None:
-        return found, 0
+        return findings, 0
     runs = catalog.runs(None, catalog.everywhere(None))
     numbers = np.concatenate([np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)])
     blocks = catalog.open(numbers, None)
@@ -163,15 +163,15 @@ def compared(
     on_progress("blocks", 0, len(pieces))
     done = 0
     for wave in np.array_split(np.arange(len(pieces)), min(WAVES, max(1, len(pieces) // WAVES))):
-        told = (opened.table.store, snapshot.number, snapshot.created, opening, [pieces[i] for i in wave], seed)
+        audited = (opened.table.store, snapshot.number, snapshot.created, opening, [pieces[i] for i in wave], seed)
         try:
-            for data in StatisticsAudit(*told).run(run):
-                found.add(data)
+            for data in StatisticsAudit(*audited).run(run):
+                findings.add(data)
         except (IndexFault, StalePlan, InvalidParquet) as error:
-            found.skipped.append(str(error))
+            findings.skipped.append(str(error))
         done += len(wave)
         on_progress("blocks", done, len(pieces))
-    return found, len(blocks)
+    return findings, len(blocks)
 
 
 def _most(share: float | None, count: int, bound: int) -> int:
@@ -184,20 +184,20 @@ def _pieces(
     """Split blocks into pieces of one segment each, at least as many as there are tasks."""
     most = max(1, len(segment) // max(tasks, 1))
     pieces = []
-    for own in np.unique(segment).tolist():
-        mine = np.flatnonzero(segment == own)
-        mine = mine[reading_order(file[mine], row_group[mine])]
-        for part in np.array_split(mine, -(-len(mine) // most)):
-            told = opened.table.delivery_of_all(opened.listing, np.unique(file[part])).told
-            listed = block_list(opened.listing, told, file[part], row_group[part], within[part])
-            pieces.append(AuditPart(own, listed.to_bytes()))
+    for number in np.unique(segment).tolist():
+        of_segment = np.flatnonzero(segment == number)
+        of_segment = of_segment[reading_order(file[of_segment], row_group[of_segment])]
+        for part in np.array_split(of_segment, -(-len(of_segment) // most)):
+            options = opened.table.delivery_of_all(opened.listing, np.unique(file[part])).options
+            listed = block_list(opened.listing, options, file[part], row_group[part], within[part])
+            pieces.append(AuditPart(number, listed.to_bytes()))
     return pieces
 
 
 # ---- predicates ------------------------------------------------------------------------------------------------------
 
 
-def _drawn_columns(opened: OpenedTable, found: AuditFindings, draw: np.random.Generator) -> list[DrawnColumn]:
+def _drawn_columns(opened: OpenedTable, findings: AuditFindings, draw: np.random.Generator) -> list[DrawnColumn]:
     """Return the index's columns, and the partition columns, with sample values."""
     snapshot = opened.catalog.snapshot
     named: list[DrawnColumn] = []
@@ -205,38 +205,38 @@ def _drawn_columns(opened: OpenedTable, found: AuditFindings, draw: np.random.Ge
         path = opened.table.naming.in_table(column.path)
         is_own = opened.table.naming.is_in_table(column.path) and not is_tuple_column(column.path)
         if is_own and path[0] not in opened.listing.columns:
-            values = python_values(found.drawn.get(number, ()), column.type)
+            values = python_values(findings.drawn.get(number, ()), column.type)
             named.append(DrawnColumn(path, column.type, values))
     partitions = opened.listing.partitions
-    for field, own in zip(partitions.fields, partitions.values, strict=True):
-        chosen = sampled(len(own), MOST_PARTITION_VALUES, draw).tolist()
-        some = tuple(own[i].as_py() for i in chosen if own[i].is_valid)
+    for field, values_of_files in zip(partitions.fields, partitions.values, strict=True):
+        chosen = sampled(len(values_of_files), MOST_PARTITION_VALUES, draw).tolist()
+        some = tuple(values_of_files[i].as_py() for i in chosen if values_of_files[i].is_valid)
         named.append(DrawnColumn((field.name,), field.type, some))
     return named
 
 
 def _asked(
-    plan: Scan, first: Scan, share: float | None, draw: np.random.Generator, found: AuditFindings
+    plan: Scan, first: Scan, share: float | None, draw: np.random.Generator, findings: AuditFindings
 ) -> Asked | None:
     """Plan a predicate and draw some pruned blocks; None if the table has changed since the first plan."""
     if plan.opened.listing.id != first.opened.listing.id:
-        found.skipped.append(f"{plan.sql}: the table has changed since the audit began")
+        findings.skipped.append(f"{plan.sql}: the table has changed since the audit began")
         return None
     excluded = excluded_by(plan)
     return Asked(plan, excluded.take(sampled(len(excluded), _most(share, len(excluded), MOST_EXCLUDED), draw)))
 
 
 def _lost_rows(
-    spark: SparkSession, asked: Sequence[Asked], found: AuditFindings, on_progress: OnStep
+    spark: SparkSession, asked: Sequence[Asked], findings: AuditFindings, on_progress: OnStep
 ) -> Iterator[LostRow]:
     on_progress("predicates", 0, len(asked))
     try:
         proof = matches_left_out(spark, asked)
     except (UnsupportedTable, StalePlan, InvalidParquet) as error:
-        found.skipped.append(f"no predicate could be proven: {error}")
+        findings.skipped.append(f"no predicate could be proven: {error}")
         return
     on_progress("predicates", len(asked), len(asked))
-    found.skipped += [f"{asked[number].plan.sql}: {reason}" for number, reason in proof.undecided.items()]
+    findings.skipped += [f"{asked[number].plan.sql}: {reason}" for number, reason in proof.undecided.items()]
     for match in proof.matches:
         yield _lost(asked[match.asked].plan, match)
 

@@ -162,16 +162,20 @@ def write_index(
     schema, options = asked
     on_survey, on_progress = progress
     if on_survey is not None:
-        on_survey(*total([*((1, s.row_count, s.byte_count) for s in surveys), *(each.sizes for each in lacking)]))
+        on_survey(
+            *total([*((1, s.row_count, s.byte_count) for s in surveys), *(amendment.sizes for amendment in lacking)])
+        )
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
     what = recipe(schema, kept.columns, options, blocks)
-    parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
+    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
     summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
     bloom_matrices = write_bloom_matrices(run, build, table.store, summaries, what)
     new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
     segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)
-    numbers = np.append(len(kept) + np.arange(len(parts)), [each.segment for each in lacking]).astype(np.int64)
-    added = {f: found.at_segments(numbers) for f, found in bloom_matrices.items()}
+    numbers = np.append(len(kept) + np.arange(len(parts)), [amendment.segment for amendment in lacking]).astype(
+        np.int64
+    )
+    added = {f: matrices.at_segments(numbers) for f, matrices in bloom_matrices.items()}
     before = {f: segments.bloom_matrices.get(f, no_bloom_matrices()) for f in added}
     return replace(
         segments, bloom_matrices={**segments.bloom_matrices, **{f: before[f].followed_by(added[f], 0) for f in added}}
@@ -191,5 +195,5 @@ def _chosen(
     if not columns:
         return options
     rate = rate_for(sum(item.block_count for item in surveys), options.fpr)
-    found = choices(run, table.open_for_index, surveys, schema, columns, options.segment_blocks, rate)
-    return with_choices(options, found)
+    chosen = choices(run, table.open_for_index, surveys, schema, columns, options.segment_blocks, rate)
+    return with_choices(options, chosen)

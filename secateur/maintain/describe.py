@@ -78,7 +78,7 @@ def described(table: Table, listing: Listing | None = None) -> IndexSnapshot:
 def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> IndexSnapshot:
     naming = table.snapshot().naming
     options = called_in_table(snapshot.options, naming)
-    filters = [replace(each, path=naming.in_table(each.path)) for each in snapshot.filters]
+    filters = [replace(filter_, path=naming.in_table(filter_.path)) for filter_ in snapshot.filters]
     files = snapshot.files
     return IndexSnapshot(
         number=snapshot.number,
@@ -108,7 +108,7 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
 
 def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
     """Return the columns that have a filter of this kind."""
-    return tuple(".".join(each.path) for each in filters if each.kind == kind)
+    return tuple(".".join(filter_.path) for filter_ in filters if filter_.kind == kind)
 
 
 def _index_bytes(snapshot: Snapshot) -> int:
@@ -117,15 +117,17 @@ def _index_bytes(snapshot: Snapshot) -> int:
 
 
 def _location_bytes(snapshot: Snapshot) -> int:
-    found = (snapshot.directory(kind, None) for kind in (PAGE_LOCATIONS, LOCATION_TABLE))
-    return sum(int(each.size.sum()) for each in found if each is not None)
+    directories = (snapshot.directory(kind, None) for kind in (PAGE_LOCATIONS, LOCATION_TABLE))
+    return sum(int(directory.size.sum()) for directory in directories if directory is not None)
 
 
 def filter_files(snapshot: Snapshot) -> dict[str, int]:
     """Return all bloom matrix files with their sizes. Raises IndexFault."""
-    bloom_matrices = [found for f in range(len(snapshot.filters)) if (found := snapshot.bloom_matrices(f)) is not None]
+    bloom_matrices = [
+        matrices for f in range(len(snapshot.filters)) if (matrices := snapshot.bloom_matrices(f)) is not None
+    ]
     return {
         name: size
-        for each in bloom_matrices
-        for name, size in zip(each.file_name, each.file_size.tolist(), strict=True)
+        for matrices_of_filter in bloom_matrices
+        for name, size in zip(matrices_of_filter.file_name, matrices_of_filter.file_size.tolist(), strict=True)
     }

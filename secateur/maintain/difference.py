@@ -68,18 +68,18 @@ def _paths(files: Iterable[FileIdentity]) -> set[str]:
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:
     """Return which segments have their file, with the right size: bool of shape (n_segments,)."""
-    found = [sizes.get(name) == size for name, size in zip(segments.name, segments.size.tolist(), strict=True)]
-    return np.array(found, bool)
+    as_recorded = [sizes.get(name) == size for name, size in zip(segments.name, segments.size.tolist(), strict=True)]
+    return np.array(as_recorded, bool)
 
 
 def _without_lost_filters(sizes: Mapping[str, int], segments: Segments) -> Segments:
     """Return the segments without the filters that have a missing or truncated file."""
     bloom_matrices, directory = dict(segments.bloom_matrices), dict(segments.directory)
-    for f, found in segments.bloom_matrices.items():
-        named = zip(found.file_name, found.file_size.tolist(), strict=True)
+    for f, matrices in segments.bloom_matrices.items():
+        named = zip(matrices.file_name, matrices.file_size.tolist(), strict=True)
         lost = {name for name, size in named if sizes.get(name) != size}
         if lost:
-            bloom_matrices[f], harmed = found.without_files(lost)
+            bloom_matrices[f], harmed = matrices.without_files(lost)
             size_classes = directory[SIZE_CLASS, f]
             size = size_classes.size.copy()
             size[harmed] = 0

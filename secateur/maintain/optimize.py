@@ -95,11 +95,11 @@ def optimize_index(
     listing = recognised(now, now.fresh_listing(dt.UTC), snapshot)
     plan = _planned(table.store, snapshot, set(live_files(listing)))
     before, files = len(snapshot.segments), len(filter_files(snapshot))
-    after = len(plan.stay) + len(plan.made)
-    done = partial(Optimized, segments_before=before, segments_after=after, segments_made=len(plan.made))
+    after = len(plan.stay) + len(plan.merged)
+    done = partial(Optimized, segments_before=before, segments_after=after, segments_made=len(plan.merged))
     if dry_run:
         return done(described(now, listing), dry_run, filter_files_before=files, filter_files_after=None)
-    if plan.made or after != before:
+    if plan.merged or after != before:
         table.store.require_writable()
         with new_build(table.store) as build:
             segments = _written(table.store, runner(spark), build, snapshot, plan, (on_survey, on_progress))
@@ -115,7 +115,10 @@ def _planned(store: Store, snapshot: Snapshot, live: set[FileIdentity]) -> Regro
     is_live = np.array([file in live for file in known], bool)
     fixed = np.zeros(len(segments), bool)
     fixed[
-        [each.segment for each in amendments(segments, known, live, page_locations=snapshot.options.page_locations)]
+        [
+            amendment.segment
+            for amendment in amendments(segments, known, live, page_locations=snapshot.options.page_locations)
+        ]
     ] = True
     return regroup(store, snapshot, is_live, fixed)
 
@@ -130,8 +133,8 @@ def _written(
 ) -> Segments:
     """Write the index: the kept segments, followed by the new ones."""
     segments = snapshot.as_segments()
-    merges = [plan_merge(snapshot, entries) for entries in plan.made]
-    sizes = [_sizes(segments, entries) for entries in plan.made]
+    merges = [plan_merge(snapshot, entries) for entries in plan.merged]
+    sizes = [_sizes(segments, entries) for entries in plan.merged]
     on_survey, on_progress = progress
     if on_survey is not None:
         on_survey(*total(sizes))
@@ -153,14 +156,14 @@ def _columns(
 ) -> dict[int, list[MatrixColumns]]:
     """Return the location of the bloom filters of every merged segment's blocks, per filter. Raises IndexFault."""
     sources = sorted({part.segment for plan in merges for part in plan.parts})
-    found = {}
-    for f, each in enumerate(snapshot.filters):
-        if each.kind != POSTINGS:
-            names, own = snapshot.segments.name, bloom_matrices.get(f, no_bloom_matrices())
+    columns = {}
+    for f, filter_ in enumerate(snapshot.filters):
+        if filter_.kind != POSTINGS:
+            names, matrices = snapshot.segments.name, bloom_matrices.get(f, no_bloom_matrices())
             size_classes = ((s, stored_segment(store, snapshot, s).size_classes(f)) for s in sources)
-            by_segment = {s: columns_of(own, s, of_blocks, names[s]) for s, of_blocks in size_classes}
-            found[f] = [merged_columns(plan, by_segment) for plan in merges]
-    return found
+            by_segment = {s: columns_of(matrices, s, of_blocks, names[s]) for s, of_blocks in size_classes}
+            columns[f] = [merged_columns(plan, by_segment) for plan in merges]
+    return columns
 
 
 def _write_merged(
@@ -173,19 +176,19 @@ def _write_merged(
 ) -> list[SegmentSummary]:
     """Write the merged segments, one task each; each task opens the snapshot itself."""
     number = snapshot.number
-    size_classes = [{f: own[i].size_class for f, own in columns.items()} for i in range(len(merges))]
+    size_classes = [{f: filters[i].size_class for f, filters in columns.items()} for i in range(len(merges))]
 
-    def work(mine: Sequence[int]) -> Iterator[bytes]:
+    def work(numbers: Sequence[int]) -> Iterator[bytes]:
         opened = open_snapshot(store, number)
-        for i in mine:
+        for i in numbers:
             segment = merge(store, opened, merges[i], size_classes[i])
             encoded = encode_segment(segment)
             name = f"{build}-{i:06d}"
             store.put(f"{SEGMENTS_FOLDER}/{name}.segment", encoded.data)
             yield encode_summary(i, name, len(encoded.data), Assembled(segment, {}), encoded.places, {})
 
-    found = dict(decode_summary(data) for data in run(work, len(merges)))
-    return [found[i] for i in range(len(merges))]
+    summaries = dict(decode_summary(data) for data in run(work, len(merges)))
+    return [summaries[i] for i in range(len(merges))]
 
 
 def _write_bloom_matrices(
@@ -196,9 +199,10 @@ def _write_bloom_matrices(
     columns: Mapping[int, Sequence[MatrixColumns]],
 ) -> dict[int, BloomMatrices]:
     """Write the bloom matrices of the merged segments, which are numbered from 0."""
-    plans = {f: plan_merged(own) for f, own in columns.items()}
+    plans = {f: plan_merged(of_filter) for f, of_filter in columns.items()}
     gatherings = {
-        f: Gathering(store, bloom_matrices.get(f, no_bloom_matrices()), own, plans[f]) for f, own in columns.items()
+        f: Gathering(store, bloom_matrices.get(f, no_bloom_matrices()), of_filter, plans[f])
+        for f, of_filter in columns.items()
     }
 
     def rows_of(f: int, part: PartPlan) -> np.ndarray:

@@ -31,11 +31,11 @@ class DrawnColumn:
 
 def python_values(keys: Sequence[Key], type_: pa.DataType) -> tuple[Any, ...]:
     """Return the values of keys, without those that Python cannot represent."""
-    found = []
+    values = []
     for key in keys:
         with suppress(ValueError, OverflowError, pa.ArrowException):  # text that is not UTF-8, a day after year 9999
-            found.append(scalar_of(key, type_).as_py())
-    return tuple(found)
+            values.append(scalar_of(key, type_).as_py())
+    return tuple(values)
 
 
 def random_predicates(columns: Sequence[DrawnColumn], count: int, draw: np.random.Generator) -> Iterator[Predicate]:
@@ -51,34 +51,34 @@ def random_predicates(columns: Sequence[DrawnColumn], count: int, draw: np.rando
 def _tree(columns: Sequence[DrawnColumn], leaves: int, draw: np.random.Generator) -> Predicate:
     if leaves == 1:
         column = columns[int(draw.integers(len(columns)))]
-        found = _leaf(column, draw)
+        condition = _leaf(column, draw)
     else:
         left, right = _tree(columns, leaves - 1, draw), _tree(columns, 1, draw)
-        found = left & right if draw.random() < 0.5 else left | right
-    return ~found if draw.random() < 0.2 else found
+        condition = left & right if draw.random() < 0.5 else left | right
+    return ~condition if draw.random() < 0.2 else condition
 
 
 def _leaf(column: DrawnColumn, draw: np.random.Generator) -> Predicate:
-    own = ColumnExpression(Column(column.path))
+    operand = ColumnExpression(Column(column.path))
     chosen = [column.values[int(i)] for i in draw.integers(0, len(column.values), MOST_LISTED)]
     first, second = chosen[:2]
     kinds: list[Callable[[], Predicate]] = [
-        lambda: own == first,
-        lambda: own == first,
-        lambda: own != first,
-        lambda: own < first,
-        lambda: own >= first,
-        lambda: own.isin(chosen),
-        lambda: own.between(min(first, second), max(first, second)),
-        own.is_null,
-        own.is_not_null,
+        lambda: operand == first,
+        lambda: operand == first,
+        lambda: operand != first,
+        lambda: operand < first,
+        lambda: operand >= first,
+        lambda: operand.isin(chosen),
+        lambda: operand.between(min(first, second), max(first, second)),
+        operand.is_null,
+        operand.is_not_null,
     ]
     if isinstance(first, str):
         start = int(draw.integers(0, max(1, len(first))))
         piece = first[start : start + LONGEST_PIECE]
         kinds += [
-            lambda: own.startswith(first[:LONGEST_PIECE]),
-            lambda: own.contains(piece),
-            lambda: own.endswith(first[-LONGEST_PIECE:]),
+            lambda: operand.startswith(first[:LONGEST_PIECE]),
+            lambda: operand.contains(piece),
+            lambda: operand.endswith(first[-LONGEST_PIECE:]),
         ]
     return kinds[int(draw.integers(len(kinds)))]()

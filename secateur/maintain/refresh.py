@@ -116,17 +116,17 @@ def refresh_index(
     options = _joined(snapshot.options, checked(added, schema))
     kept = _under(plan.kept, schema, options)
     lacking = _lacking(kept, plan, snapshot, options)
-    found = partial(_refreshed, now, listing, plan, lacking, dry_run=False)
+    refresh = partial(_refreshed, now, listing, plan, lacking, dry_run=False)
     renewed = with_witnesses_of(listing, kept) if listing.recognised is not None else kept
     is_same = renewed is kept and len(kept) == len(snapshot.segments)
     if not plan.new and not lacking and options == snapshot.options and is_same:
-        return found()
+        return refresh()
     table.store.require_writable()
     with new_build(table.store) as build:
         progress = on_survey, on_progress
         segments = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
         publish(now, build, segments, schema, options, expected=snapshot)
-    return found()
+    return refresh()
 
 
 def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, list[FileIdentity]]:
@@ -143,14 +143,14 @@ def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
     return called_in_index(checked(added, schema), (), schema, naming)[0]
 
 
-def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
+def _joined(before: BuildOptions, added: BuildOptions) -> BuildOptions:
     """Merge added filters, gaps and page locations into an index's options, which may name columns that are gone."""
-    filters, gaps = (*own.filters, *added.filters), (*own.gaps, *added.gaps)
+    filters, gaps = (*before.filters, *added.filters), (*before.gaps, *added.gaps)
     return replace(
-        own,
+        before,
         filters=tuple(dict.fromkeys(filters)),
         gaps=tuple(dict.fromkeys(gaps)),
-        page_locations=own.page_locations or added.page_locations,
+        page_locations=before.page_locations or added.page_locations,
     )
 
 

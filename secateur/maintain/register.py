@@ -1,4 +1,4 @@
-"""Record the location of an index in its table's metadata."""
+"""Name the location of an index in its table's metadata."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from secateur.maintain.entries import require_snapshot
 
 
 def register_index(table: Table) -> str:
-    """Record the location of the index in an Iceberg table's metadata, so that no ``index_location`` is needed.
+    """Name the location of the index in an Iceberg table's metadata, so that no ``index_location`` is needed.
 
-    It adds a statistics file (Puffin) to the current snapshot; other statistics of the snapshot are kept.
+    It becomes the table property ``secateur.index-location``. To move the index, register it again.
 
     Returns
     -------
     str
-        The path of the file added.
+        The location.
 
     Raises
     ------
@@ -26,8 +26,8 @@ def register_index(table: Table) -> str:
         For a table without metadata.
     """
     require_snapshot(table)
-    add = getattr(table, "register_index", None)
-    if add is None:
+    register = getattr(table, "register_index", None)
+    if register is None:
         raise UnsupportedTable(f"{table.location} is a directory: it has no metadata in which an index could be named")
-    path: str = add()
-    return path
+    location: str = register()
+    return location

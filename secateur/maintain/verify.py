@@ -100,14 +100,21 @@ def verify_index(
     if spark is None and (sample is not None or predicates):
         raise ValueError("sample and predicates are for an audit on the data: pass spark=")
     tell = on_progress or _silent
-    found = _verified_files(table, tell)
-    if spark is None or not found.snapshot:
-        return found
+    verification = _verified_files(table, tell)
+    if spark is None or not verification.snapshot:
+        return verification
     from secateur.maintain.audit import audit_index  # imports Spark
 
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
     audit = audit_index(table, spark, sample, predicates, random_predicates, chosen, tell)
-    return Verification(found.snapshot, found.segments, found.files_covered, found.files_uncovered, found.faults, audit)
+    return Verification(
+        verification.snapshot,
+        verification.segments,
+        verification.files_covered,
+        verification.files_uncovered,
+        verification.faults,
+        audit,
+    )
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -126,7 +133,7 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
         return Verification(0, 0, 0, len(listing.size), (str(fault),))
     faults = [*snapshot.verify(), *_verify_trees(snapshot)]
     try:
-        faults += [fault for found in _faults_of_files(table.store, snapshot, tell).values() for fault in found]
+        faults += [fault for reasons in _faults_of_files(table.store, snapshot, tell).values() for fault in reasons]
     except IndexFault as fault:
         faults.append(str(fault))
     covered = set(indexed_files(files))
@@ -154,8 +161,8 @@ def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict
     faults = _too_long(store, sizes)
     with ThreadPoolExecutor(VERIFY_THREADS) as threads:
         results = zip(checks, threads.map(lambda check: check(), checks.values()), strict=True)
-        for done, (name, found) in enumerate(results, 1):
-            faults.setdefault(name, []).extend(found)
+        for done, (name, reasons) in enumerate(results, 1):
+            faults.setdefault(name, []).extend(reasons)
             tell("index files", done, len(checks))
     return faults
 
@@ -163,11 +170,11 @@ def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict
 def _too_long(store: FileStore, sizes: Mapping[str, int]) -> dict[str, list[str]]:
     """Return the files that are longer than the snapshot says; missing or shorter ones fail when they are read."""
     folders = {name.partition("/")[0] for name in sizes}
-    found = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
+    stored = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
     return {
-        name: [f"{name}: has {found[name]:,} bytes instead of {size:,}"]
+        name: [f"{name}: has {stored[name]:,} bytes instead of {size:,}"]
         for name, size in sizes.items()
-        if found.get(name, 0) > size
+        if stored.get(name, 0) > size
     }
 
 
@@ -189,9 +196,9 @@ def _verify_segment(store: FileStore, snapshot: Snapshot, directories: Sequence[
     read = partial(store.read, name)
     try:
         contents = read_contents(name, SEGMENT, size, read)
-        own = set(contents.chunks.values())
+        places = set(contents.chunks.values())
         named = [Place(int(d.at[segment]), int(d.size[segment]), int(d.crc[segment])) for d in directories]
-        lost = [f"{name}: no chunk is {place}" for place in named if place.size and place not in own]
+        lost = [f"{name}: no chunk is {place}" for place in named if place.size and place not in places]
         return lost + (contents.verify(read) or _verify_locations(store, snapshot, segment))
     except IndexFault as fault:
         return [str(fault)]

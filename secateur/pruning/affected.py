@@ -31,4 +31,4 @@ def affected_files(paths: pa.Array, rows: np.ndarray, blocks: Blocks, matching: 
     survives[blocks.file] = True
     np.add.at(sure, blocks.file[matching], blocks.row_count[matching])
     whole = survives & (sure == rows)
-    return Affected(*(paths.filter(flags(each)).to_pylist() for each in (~survives, whole, survives & ~whole)))
+    return Affected(*(paths.filter(flags(chosen)).to_pylist() for chosen in (~survives, whole, survives & ~whole)))

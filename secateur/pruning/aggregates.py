@@ -119,15 +119,15 @@ class Side:
         return self.fronts.best_first(np.flatnonzero(unread & self.fronts.reach(place, ties=False)))
 
 
-def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
+def side_of(aggregate: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
     """Return the bounds for MIN or MAX; all rows of `sure` blocks count."""
-    assert each.field is not None, "MIN and MAX are of a field"
-    kind, greatest = ordered_kind(each.field.type), each.function == MAX
-    zones = blocks.zones(each.field) or unknown_zones(kind, len(blocks))
-    nulls = null_counts(each.field, blocks)
+    assert aggregate.field is not None, "MIN and MAX are of a field"
+    kind, greatest = ordered_kind(aggregate.field.type), aggregate.function == MAX
+    zones = blocks.zones(aggregate.field) or unknown_zones(kind, len(blocks))
+    nulls = null_counts(aggregate.field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)
-    exact = sure & has_value & _is_value(zones, each.field.type, greatest)
-    return Side(fronts_of(OrderColumn(each.field, descending=greatest, nulls_first=False), zones), exact)
+    exact = sure & has_value & _is_value(zones, aggregate.field.type, greatest)
+    return Side(fronts_of(OrderColumn(aggregate.field, descending=greatest, nulls_first=False), zones), exact)
 
 
 def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:
@@ -136,11 +136,11 @@ def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:
     only = _equal(zones.lower, zones.upper)
     if kind is Kind.BYTES:
         return only
-    own = zones.upper if greatest else zones.lower
+    keys_at_end = zones.upper if greatest else zones.lower
     unknown = greatest_keys(kind, n) if greatest else constant_keys(least_key(kind), kind, n)
-    known = ~_equal(own, unknown)
+    known = ~_equal(keys_at_end, unknown)
     if is_float(type_):
-        (keys,) = own.words
+        (keys,) = keys_at_end.words
         return known & (keys != _ZERO) & (only | (keys != NAN_KEY))
     return known
 
@@ -155,22 +155,22 @@ def null_counts(field: Field, blocks: Blocks) -> np.ndarray:
     zones = blocks.zones(field)
     if zones is None:
         return np.full(len(blocks), -1)
-    found = np.where(zones.value == 0, blocks.row_count, np.where(zones.null == 0, 0, -1))
-    some = np.flatnonzero(found < 0)
+    counts = np.where(zones.value == 0, blocks.row_count, np.where(zones.null == 0, 0, -1))
+    some = np.flatnonzero(counts < 0)
     if len(some):
-        found[some] = blocks.take(some).null_counts(field)
-    return found
+        counts[some] = blocks.take(some).null_counts(field)
+    return counts
 
 
-def known_counts(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarray:
+def known_counts(aggregate: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarray:
     """Return what each block adds to a count; -1 if its rows must be read."""
-    if each.field is None:
+    if aggregate.field is None:
         return np.where(sure, blocks.row_count, -1)
-    nulls = null_counts(each.field, blocks)
+    nulls = null_counts(aggregate.field, blocks)
     return np.where(sure & (nulls >= 0), blocks.row_count - nulls, -1)
 
 
-def told(asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> tuple[np.ndarray, list[Result]]:
+def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> tuple[np.ndarray, list[Result]]:
     """Return which blocks need not be read, bool of shape (n,), and the aggregates over these blocks.
 
     Soundness
@@ -202,26 +202,30 @@ def told(asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> tuple[
 
 def over_rows(asked: Sequence[Aggregate], batches: Iterable[pa.RecordBatch]) -> list[Result]:
     """Compute the aggregates over all rows of some batches."""
-    found: list[Result] = [0 if each.function == COUNT else None for each in asked]
+    results: list[Result] = [0 if aggregate.function == COUNT else None for aggregate in asked]
     for batch in batches:
-        found = [combined(each, known, _over(each, batch)) for each, known in zip(asked, found, strict=True)]
-    return found
+        results = [
+            combined(aggregate, known, _over(aggregate, batch)) for aggregate, known in zip(asked, results, strict=True)
+        ]
+    return results
 
 
-def _over(each: Aggregate, batch: pa.RecordBatch) -> Result:
-    if each.field is None:
+def _over(aggregate: Aggregate, batch: pa.RecordBatch) -> Result:
+    if aggregate.field is None:
         return int(batch.num_rows)
-    values = column(batch, each.field)
-    return len(values) - values.null_count if each.function == COUNT else _extreme(values, each.function == MAX)
+    values = column(batch, aggregate.field)
+    return (
+        len(values) - values.null_count if aggregate.function == COUNT else _extreme(values, aggregate.function == MAX)
+    )
 
 
-def combined(each: Aggregate, a: Result, b: Result) -> Result:
+def combined(aggregate: Aggregate, a: Result, b: Result) -> Result:
     """Combine the results of an aggregate over two parts."""
     match a, b:
         case int(), int():
             return a + b
         case pa.Scalar(), pa.Scalar():
-            return (max if each.function == MAX else min)(a, b, key=key_of_scalar)
+            return (max if aggregate.function == MAX else min)(a, b, key=key_of_scalar)
         case _:
             return b if a is None else a
 
@@ -242,8 +246,8 @@ def _extreme(values: pa.Array, greatest: bool) -> pa.Scalar | None:
     if not len(values):
         return None
     plain = values.cast(pa.binary()) if kind_of(values.type) is Kind.BYTES else values
-    found = pc.max(plain) if greatest else pc.min(plain)
-    return pa.array([found], plain.type).view(values.type)[0] if plain is not values else found
+    extreme = pc.max(plain) if greatest else pc.min(plain)
+    return pa.array([extreme], plain.type).view(values.type)[0] if plain is not values else extreme
 
 
 # ---- both ------------------------------------------------------------------------------------------------------------
@@ -259,30 +263,40 @@ class Answers:
     def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> None:
         self.asked = tuple(dict.fromkeys(asked))
         self.unread = np.ones(len(blocks), bool)
-        known = {each: known_counts(each, blocks, sure) for each in self.asked if each.function == COUNT}
-        self._sides = {each: side_of(each, blocks, sure) for each in self.asked if each.function != COUNT}
+        known = {
+            aggregate: known_counts(aggregate, blocks, sure) for aggregate in self.asked if aggregate.function == COUNT
+        }
+        self._sides = {
+            aggregate: side_of(aggregate, blocks, sure) for aggregate in self.asked if aggregate.function != COUNT
+        }
         doubtful = np.logical_or.reduce([np.zeros(len(blocks), bool), *(counts < 0 for counts in known.values())])
         self.in_doubt = np.flatnonzero(doubtful)
-        self.found: dict[Aggregate, Result] = {each: int(counts[~doubtful].sum()) for each, counts in known.items()}
-        for each, side in self._sides.items():
-            assert each.field is not None, "MIN and MAX are of a field"
+        self.results: dict[Aggregate, Result] = {
+            aggregate: int(counts[~doubtful].sum()) for aggregate, counts in known.items()
+        }
+        for aggregate, side in self._sides.items():
+            assert aggregate.field is not None, "MIN and MAX are of a field"
             best = side.best()
-            self.found[each] = None if best is None else scalar_of(best, each.field.type)
+            self.results[aggregate] = None if best is None else scalar_of(best, aggregate.field.type)
 
     def next(self, most: int) -> tuple[tuple[Aggregate, ...], np.ndarray]:
         """Return the unfinished aggregates, and for each at most `most` blocks to read."""
-        ahead = {each: side.improving(self._best(each), self.unread) for each, side in self._sides.items()}
+        ahead = {
+            aggregate: side.improving(self._best(aggregate), self.unread) for aggregate, side in self._sides.items()
+        }
         wanted = [blocks[:most] for blocks in ahead.values()]
-        return tuple(each for each, blocks in ahead.items() if len(blocks)), np.unique(np.concatenate([_NONE, *wanted]))
+        return tuple(aggregate for aggregate, blocks in ahead.items() if len(blocks)), np.unique(
+            np.concatenate([_NONE, *wanted])
+        )
 
-    def _best(self, each: Aggregate) -> Key | None:
-        best = self.found[each]
+    def _best(self, aggregate: Aggregate) -> Key | None:
+        best = self.results[aggregate]
         return None if best is None else key_of_scalar(best)
 
-    def add(self, asked: Sequence[Aggregate], found: Sequence[Result]) -> None:
+    def add(self, asked: Sequence[Aggregate], results: Sequence[Result]) -> None:
         """Add the results of aggregates over rows that were read."""
-        for each, value in zip(asked, found, strict=True):
-            self.found[each] = combined(each, self.found[each], value)
+        for aggregate, value in zip(asked, results, strict=True):
+            self.results[aggregate] = combined(aggregate, self.results[aggregate], value)
 
 
 _NONE = np.zeros(0, np.int64)

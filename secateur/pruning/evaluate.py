@@ -153,14 +153,14 @@ def all_leaf_outcomes(predicate: Predicate, statistics: Statistics) -> dict[Leaf
     """
     listed = list(dict.fromkeys(all_leaves(predicate)))
     columns = ColumnSubset(len(statistics), {field: statistics.zones(field) for field in fields(predicate)})
-    found: dict[Leaf, list[np.ndarray]] = {leaf: [] for leaf in listed}
+    outcomes: dict[Leaf, list[np.ndarray]] = {leaf: [] for leaf in listed}
     step = at_once(predicate, CHUNK)
     for start in range(0, len(statistics), step):
         known: dict[tuple[Any, ...], tuple[object, Any]] = {}
         compute = partial(_computed, columns=columns.take(slice(start, start + step)))
         for leaf in listed:
-            found[leaf].append(unrolled(compute, leaf, known))
-    return {leaf: np.concatenate(parts) for leaf, parts in found.items()}
+            outcomes[leaf].append(unrolled(compute, leaf, known))
+    return {leaf: np.concatenate(parts) for leaf, parts in outcomes.items()}
 
 
 def at_once(leaf: Predicate, units: int) -> int:
@@ -245,12 +245,12 @@ def _outcomes(condition: Predicate, columns: ColumnSubset) -> Steps[np.ndarray]:
         case Missing(Field() as field):
             return _null_outcomes(columns.zones[field], columns.n)
         case Missing(operand):
-            found = yield operand
-            return _failing(sets.of_sides(_bit(found.null), _bit(found.value)), found.fails)
+            interval = yield operand
+            return _failing(sets.of_sides(_bit(interval.null), _bit(interval.value)), interval.fails)
         case Within(operand) | TextMatch(operand):
-            found = yield operand
-            zones = Zones(found.lower, found.upper, found.value, found.null, top=found.top)
-            return _failing(_value_outcomes(condition, zones), found.fails)
+            interval = yield operand
+            zones = Zones(interval.lower, interval.upper, interval.value, interval.null, top=interval.top)
+            return _failing(_value_outcomes(condition, zones), interval.fails)
         case Compared(op, left, right):
             first = yield left
             return _compared(op, first, (yield right))
@@ -262,31 +262,31 @@ def _value_outcomes(leaf: Within | TextMatch, zones: Zones) -> np.ndarray:
     """Return the possible outcomes of a leaf on values, given its zone maps."""
     match leaf:
         case Within(ranges=ranges, fails=fails):
-            found = _sides(ranges, zones)
+            result = _sides(ranges, zones)
             if zones.gaps is not None:
-                may_be_true = (found & TRUE) != 0
+                may_be_true = (result & TRUE) != 0
                 _rule_out(may_be_true, ranges, zones, None)
-                found[~may_be_true] &= ~np.uint8(TRUE)
-            found &= zones.value
-            found |= zones.null
+                result[~may_be_true] &= ~np.uint8(TRUE)
+            result &= zones.value
+            result |= zones.null
             if fails is None:
-                return found
+                return result
             failing = (_sides(fails, zones) & TRUE) != 0
-            return _failing(found, failing & (zones.value != 0))
+            return _failing(result, failing & (zones.value != 0))
         case TextMatch(prefix=prefix):
-            found = prefix.outcomes(zones.lower, zones.upper)
-            found |= FALSE
-            found &= zones.value
-            found |= zones.null
-            return found
+            result = prefix.outcomes(zones.lower, zones.upper)
+            result |= FALSE
+            result &= zones.value
+            result |= zones.null
+            return result
 
 
 def _sides(ranges: RangeSet, zones: Zones | Interval) -> np.ndarray:
     """Return TRUE where a value may be inside a set of keys, FALSE where outside; numbers and NaN are treated apart."""
-    found = ranges.outcomes(zones.lower, zones.numbers_upper)
+    result = ranges.outcomes(zones.lower, zones.numbers_upper)
     if zones.top is not None:
-        found |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if _holds_nan(ranges) else FALSE), np.uint8(0))
-    return found
+        result |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if _holds_nan(ranges) else FALSE), np.uint8(0))
+    return result
 
 
 def _holds_nan(ranges: RangeSet) -> bool:
@@ -337,10 +337,10 @@ def _compared(op: str, a: Interval, b: Interval) -> np.ndarray:
         present = value != 0
         may_be_true = (may_be_true & present) | ((a.null & b.null) != 0)
         may_be_false = (may_be_false & present) | ((a.null != 0) & (b.value != 0)) | ((a.value != 0) & (b.null != 0))
-        found = sets.of_sides(may_be_true.view(np.uint8), may_be_false.view(np.uint8))
+        result = sets.of_sides(may_be_true.view(np.uint8), may_be_false.view(np.uint8))
     else:
-        found = sets.of_sides(may_be_true.view(np.uint8), may_be_false.view(np.uint8)) & value | null
-    return _failing(found, a.fails | b.fails)
+        result = sets.of_sides(may_be_true.view(np.uint8), may_be_false.view(np.uint8)) & value | null
+    return _failing(result, a.fails | b.fails)
 
 
 def _failing(outcomes: np.ndarray, fails: np.ndarray) -> np.ndarray:
@@ -365,25 +365,25 @@ def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
 
 def _tested(predicate: Predicate, columns: ColumnSubset) -> Steps[Interval]:
     outcomes = yield predicate
-    found = intervals.truth(outcomes)
+    interval = intervals.truth(outcomes)
     fails = yield from _may_fail(predicate, outcomes, columns)
-    return Interval(found.type, found.lower, found.upper, found.value, found.null, fails)
+    return Interval(interval.type, interval.lower, interval.upper, interval.value, interval.null, fails)
 
 
 def _chosen(choice: Conditional, columns: ColumnSubset) -> Steps[Interval]:
     """Return the hull of the reachable branches: those before which no condition must be TRUE."""
     reached = np.ones(columns.n, bool)
     otherwise = yield choice.otherwise
-    found = intervals.where(~reached, otherwise)
+    result = intervals.where(~reached, otherwise)
     fails = np.zeros(columns.n, bool)
     for condition, value in choice.branches:
         outcomes = yield condition
         fails |= reached & (yield from _may_fail(condition, outcomes, columns))
         taken = reached & ((outcomes & TRUE) != 0)
-        found = intervals.union(found, intervals.where(taken, (yield value)))
+        result = intervals.union(result, intervals.where(taken, (yield value)))
         reached = reached & ((outcomes & (FALSE | NULL)) != 0)
-    found = intervals.union(found, intervals.where(reached, otherwise))
-    return replace(found, fails=found.fails | fails)
+    result = intervals.union(result, intervals.where(reached, otherwise))
+    return replace(result, fails=result.fails | fails)
 
 
 def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: ColumnSubset) -> Steps[np.ndarray]:
@@ -403,5 +403,5 @@ def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: ColumnSubset)
 
 
 def _field_fails(field: Field, fails: RangeSet, columns: ColumnSubset) -> np.ndarray:
-    found = intervals.of_zones(columns.zones[field], field.type, columns.n)
-    return (_sides(fails, found) & found.value & TRUE) != 0
+    interval = intervals.of_zones(columns.zones[field], field.type, columns.n)
+    return (_sides(fails, interval) & interval.value & TRUE) != 0

@@ -18,13 +18,13 @@ def reaches(ranges: RangeSet, lower: np.ndarray, upper: np.ndarray, low: np.ndar
     these. Sound even for unordered gaps: if low j is the first that is not below a key, the key is above low j-1, hence
     at least high j-1.
     """
-    found = np.zeros(len(lower), bool)
+    reached = np.zeros(len(lower), bool)
     begin = lower
     for gap_low, gap_high in zip(low, high, strict=True):
-        found |= _reached(ranges, begin, np.minimum(gap_low, upper))
+        reached |= _reached(ranges, begin, np.minimum(gap_low, upper))
         begin = np.maximum(gap_high, lower)
-    found |= _reached(ranges, begin, upper)
-    return found
+    reached |= _reached(ranges, begin, upper)
+    return reached
 
 
 def _reached(ranges: RangeSet, begin: np.ndarray, end: np.ndarray) -> np.ndarray:

@@ -219,7 +219,7 @@ def _joined_tops(a: Interval, b: Interval, upper: Keys) -> np.ndarray | None:
     """Return the greatest number of either; None if no unit has NaN besides numbers."""
     if not may_be_nan(upper).any():
         return None
-    tops = [np.where(_has_numbers(each), each.numbers_upper.words[0], INT64_MIN) for each in (a, b)]
+    tops = [np.where(_has_numbers(interval), interval.numbers_upper.words[0], INT64_MIN) for interval in (a, b)]
     return np.where(_has_numbers(a) | _has_numbers(b), np.maximum(*tops), upper.words[0])
 
 
@@ -227,10 +227,10 @@ def _has_numbers(a: Interval) -> np.ndarray:
     return (a.value != 0) & (a.lower.words[0] < NAN_KEY)
 
 
-def widened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
+def widened(interval: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
     """Return the bounds, or those of the whole type where a value may be any."""
-    whole = of_zones(None, found.type, len(found))
-    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)
+    whole = of_zones(None, interval.type, len(interval))
+    return choose(loose, whole.lower, interval.lower), choose(loose, whole.upper, interval.upper)
 
 
 def where(possible: np.ndarray, a: Interval) -> Interval:
@@ -251,13 +251,13 @@ def applied(function: Function, arguments: Sequence[Interval]) -> Interval:
     with_nan = [i for i, a in enumerate(arguments) if a.top is not None and may_be_nan(a.upper).any()]
     if not with_nan:
         return function.bounds(arguments)
-    found = function.bounds([_numbers_of(a) for a in arguments])
+    result = function.bounds([_numbers_of(a) for a in arguments])
     for i in with_nan:
         argument = arguments[i]
         chosen = [*arguments[:i], _nan(argument.type, len(argument)), *arguments[i + 1 :]]
         possible = may_be_nan(argument.upper) & (argument.value != 0)
-        found = union(found, where(possible, function.bounds(chosen)))
-    return found
+        result = union(result, where(possible, function.bounds(chosen)))
+    return result
 
 
 def _numbers_of(argument: Interval) -> Interval:

@@ -87,21 +87,21 @@ class Order:
     @property
     def names(self) -> tuple[str, ...]:
         """The top-level columns, each once."""
-        return tuple(dict.fromkeys(each.field.path[0] for each in self.columns))
+        return tuple(dict.fromkeys(column.field.path[0] for column in self.columns))
 
     @property
     def left_to_spark(self) -> list[str]:
         """The columns whose values only Spark can order, as text."""
         return [
-            f"ORDER BY {each} (values of type {each.field.type} are not ordered here)"
-            for each in self.columns
-            if not each.is_ordered_here
+            f"ORDER BY {column} (values of type {column.field.type} are not ordered here)"
+            for column in self.columns
+            if not column.is_ordered_here
         ]
 
     def row_keys(self, batch: pa.RecordBatch) -> pa.Array:
         """Return for every row bytes that sort as Spark sorts the rows: large_binary of shape (rows,)."""
         components = [Component(ordered_kind(c.field.type), c.descending, c.nulls_first) for c in self.columns]
-        keys = encode_rows([column_in(batch, each.field) for each in self.columns], components)
+        keys = encode_rows([column_in(batch, column.field) for column in self.columns], components)
         return keys.cast(pa.large_binary())
 
     def place_of(self, batch: pa.RecordBatch) -> Boundary:
@@ -112,8 +112,8 @@ class Order:
 
 def bind_order(items: Sequence[OrderItem], binder: Binder) -> Order | None:
     """Bind the items of ORDER BY to a schema; None without items. Raises UnknownColumn, AmbiguousColumn."""
-    found = [OrderColumn(resolve(each.column, binder), each.descending, each.nulls_first) for each in items]
-    return Order(tuple(found)) if found else None
+    columns = [OrderColumn(resolve(item.column, binder), item.descending, item.nulls_first) for item in items]
+    return Order(tuple(columns)) if columns else None
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Boundary:
             return None
         return self.keys.at(0)
 
-    def told(self, column: OrderColumn) -> str:
+    def text(self, column: OrderColumn) -> str:
         """Return the place in words."""
         key = self.key
         if self.rank != VALUES or key is None:
@@ -211,14 +211,14 @@ def boundary_of(column: OrderColumn, zones: Zones, rows: np.ndarray, nulls: np.n
 
 def _earliest(tails: Keys, units: np.ndarray, n: int, descending: bool) -> np.ndarray:
     """Return at least the n units with the earliest tails, or all, in order of their tails."""
-    own = tails.take(units)
-    word = own.words[min(len(own.common), len(own.words) - 1)]
+    keys = tails.take(units)
+    word = keys.words[min(len(keys.common), len(keys.words) - 1)]
     if len(units) > n:
         kth = len(units) - n if descending else n - 1
         limit = np.partition(word, kth)[kth]
         chosen = np.flatnonzero(word >= limit if descending else word <= limit)
-        units, own = units[chosen], own.take(chosen)
-    order = np.lexsort(tuple(reversed(own.words)))
+        units, keys = units[chosen], keys.take(chosen)
+    order = np.lexsort(tuple(reversed(keys.words)))
     return units[order[::-1] if descending else order]
 
 

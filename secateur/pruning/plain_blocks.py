@@ -36,7 +36,7 @@ class PlainBlocks:
     @cached_property
     def counts(self) -> Counts:
         """Segments, files, blocks, rows and bytes."""
-        segments, files = (int(np.count_nonzero(np.bincount(each + 1)[1:])) for each in (self.segment, self.file))
+        segments, files = (int(np.count_nonzero(np.bincount(numbers + 1)[1:])) for numbers in (self.segment, self.file))
         return Counts(segments, files, len(self), None, int(self.row_count.sum()), int(self.byte_count.sum()))
 
     def zones(self, column: Field) -> Zones | None:

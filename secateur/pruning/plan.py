@@ -38,7 +38,7 @@ class ScanPlan:
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle the plan as plain arrays, with blocks, outcomes and residuals computed, and without the index."""
-        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
         trail = tuple(left.settled for left in self.trail)
         return {**state, "survivors": self.survivors.settled, "trail": trail, "residuals": self.residuals}
 
@@ -94,7 +94,7 @@ class ScanPlan:
     @property
     def residual_by_block(self) -> pa.DictionaryArray:
         """The predicate still to check on each block's rows, null if all of them match; parallel to ``blocks``."""
-        texts = [None if each is None else str(each) for each in self.residuals.distinct]
+        texts = [None if residual is None else str(residual) for residual in self.residuals.distinct]
         return pa.array(texts, pa.string()).dictionary_encode().take(pa.array(self.residuals.of_block))
 
     def explain(self, format: str = "text") -> str:

@@ -64,12 +64,12 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
         case Within(Field() as column, ranges):
             return (*_values(column, column.type, ranges), *_of_ranges(column, ranges))
         case TextMatch(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
-            held = (Texts(column, alternatives, folded, tokens),) if alternatives else ()
-            return held if held and not folded else (*held, *_of_ranges(column, prefix))
+            texts = (Texts(column, alternatives, folded, tokens),) if alternatives else ()
+            return texts if texts and not folded else (*texts, *_of_ranges(column, prefix))
         case Holds(column, ranges):
             return _values(column, leaf.type, ranges)
         case Unsupported(needs=needs):
-            return tuple(question for each in needs for question in questions(each))
+            return tuple(question for part in needs for question in questions(part))
         case _:
             return ()
 

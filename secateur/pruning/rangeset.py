@@ -383,9 +383,9 @@ class _Thresholds:
         """Write the outcomes of a few intervals near two thresholds; return the positions still undecided."""
         if len(thresholds) > 2:
             return positions
-        found = np.ones(len(positions), np.uint8)
-        rest = self._compare(found, low[positions], high[positions], thresholds, flipped)
-        result[positions] = found
+        outcomes = np.ones(len(positions), np.uint8)
+        rest = self._compare(outcomes, low[positions], high[positions], thresholds, flipped)
+        result[positions] = outcomes
         return positions if rest is None else positions[rest]
 
     def _compare(
@@ -494,6 +494,6 @@ def _few(flags: np.ndarray) -> np.ndarray | None:
     eights = flags.view(np.uint64) != 0
     if np.count_nonzero(eights) * FEW_NEAR > len(flags):
         return None
-    found = np.flatnonzero(eights)
-    bits = np.flatnonzero(flags.reshape(-1, 8)[found])
-    return found[bits >> 3] * 8 + (bits & 7)
+    bytes_set = np.flatnonzero(eights)
+    bits = np.flatnonzero(flags.reshape(-1, 8)[bytes_set])
+    return bytes_set[bits >> 3] * 8 + (bits & 7)

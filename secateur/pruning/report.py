@@ -73,7 +73,7 @@ class AuditReport:
     skipped: tuple[str, ...] = ()  # why blocks or rows could not be checked
 
     def __str__(self) -> str:
-        skipped = "".join(f"; {each}" for each in self.skipped)
+        skipped = "".join(f"; {reason}" for reason in self.skipped)
         return f"{self.blocks:,} of {self.excluded:,} pruned blocks read, {self.rows:,} rows: none matches{skipped}"
 
 

@@ -41,7 +41,7 @@ def remove_reporter(reporter: Reporter) -> None:
     """Unregister a function; it need not be registered."""
     global _reporters
     with _lock:
-        _reporters = tuple(each for each in _reporters if each != reporter)
+        _reporters = tuple(other for other in _reporters if other != reporter)
 
 
 def tell(report: Report) -> None:

@@ -52,7 +52,7 @@ class _Part(NamedTuple):
 
 def _parts(predicate: Predicate) -> Sequence[_Part]:
     """Split into conjuncts; if they have too many sides to distinguish, the predicate is one part."""
-    parts = [_Part(each, _sides(each)) for each in conjuncts(predicate)]
+    parts = [_Part(conjunct, _sides(conjunct)) for conjunct in conjuncts(predicate)]
     return parts if sum(len(part.sides) for part in parts) <= MOST_SIDES else [_Part(predicate, (predicate,))]
 
 

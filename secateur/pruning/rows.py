@@ -88,7 +88,7 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
         case TextMatch(Apply() | Conditional() | Constant(), sql=sql):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql}, on a computed text: use plan.to_spark(spark)")
         case Holds(field, ranges):
-            return _held(column(batch, field), ranges)
+            return _elements_inside(column(batch, field), ranges)
         case Missing(Field() as field):
             return np.where(is_null(column(batch, field)), np.uint8(TRUE), np.uint8(FALSE))
         case Within(Field() as field, ranges, fails=None):
@@ -103,15 +103,19 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
 def _computed(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     """Evaluate a leaf over values computed from columns, in batches of rows."""
     needed = fields(leaf)
-    on_text = [each for each in all_leaves(leaf) if isinstance(each, TextMatch) and isinstance(each.operand, Field)]
-    found = []
+    on_text = [
+        part_leaf
+        for part_leaf in all_leaves(leaf)
+        if isinstance(part_leaf, TextMatch) and isinstance(part_leaf.operand, Field)
+    ]
+    outcomes = []
     step = at_once(leaf, _rows_at_once([column(batch, field) for field in needed]))
     for start in range(0, max(batch.num_rows, 1), step):
         part = batch.slice(start, step)
-        tests: dict[Leaf, np.ndarray] = {each: _leaf(each, part) for each in on_text}
+        tests: dict[Leaf, np.ndarray] = {part_leaf: _leaf(part_leaf, part) for part_leaf in on_text}
         zones = {field: _points(part, field) for field in needed}
-        found.append(outcomes_over(leaf, ColumnSubset(part.num_rows, zones, single=True, tests=tests)))
-    return np.concatenate(found)
+        outcomes.append(outcomes_over(leaf, ColumnSubset(part.num_rows, zones, single=True, tests=tests)))
+    return np.concatenate(outcomes)
 
 
 def _rows_at_once(columns: Sequence[pa.Array]) -> int:
@@ -135,17 +139,17 @@ def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
     return values
 
 
-def _held(values: pa.Array, ranges: RangeSet) -> np.ndarray:
+def _elements_inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
     """Return whether some element of an array, or some key of a map, is in the set."""
     elements = values.keys if pa.types.is_map(values.type) else values.values
     offsets = values.offsets.to_numpy()
     elements = elements.slice(offsets[0], offsets[-1] - offsets[0])
     row = np.repeat(np.arange(len(values)), np.diff(offsets))
     unknown = is_null(elements)
-    held, holds_null = np.zeros(len(values), bool), np.zeros(len(values), bool)
-    held[row[inside(elements, ranges) & ~unknown]] = True
+    is_inside, holds_null = np.zeros(len(values), bool), np.zeros(len(values), bool)
+    is_inside[row[inside(elements, ranges) & ~unknown]] = True
     holds_null[row[unknown]] = True
-    return _truth_of(held, is_null(values) | (holds_null & ~held))
+    return _truth_of(is_inside, is_null(values) | (holds_null & ~is_inside))
 
 
 def _truth_of(inside: np.ndarray, null: np.ndarray) -> np.ndarray:

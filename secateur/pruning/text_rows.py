@@ -25,7 +25,7 @@ _UTF8 = (  # what it is, byte by byte
 def text_outcomes(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
     """Return the outcome of a test on every text, or all three where only Spark knows it: uint8 of shape (n,)."""
     if isinstance(test, Search) and test.bytewise:
-        return _truth_of(texts, _found(test.regex, texts.cast(pa.binary())))
+        return _truth_of(texts, _matches(test.regex, texts.cast(pa.binary())))
     return _where(is_utf8(texts), texts, lambda known: _of_decoded(test, known))
 
 
@@ -34,33 +34,33 @@ def _of_decoded(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
         case InLowerCase(by_locale):
             return _in_lower_case(by_locale, texts)
         case Search(ascii_only=True):
-            return _where(_is_ascii(texts), texts, lambda plain: _held(test, plain))
+            return _where(_is_ascii(texts), texts, lambda plain: _matches_line(test, plain))
         case _:
-            return _held(test, texts)
+            return _matches_line(test, texts)
 
 
 def _in_lower_case(by_locale: tuple[RangeSet | Search, ...], texts: pa.Array) -> np.ndarray:
     """Test texts in lower case; beyond ASCII all locales must agree."""
-    outcomes = _held(by_locale[0], lowered_texts(texts, LOCALES[0]))
+    outcomes = _matches_line(by_locale[0], lowered_texts(texts, LOCALES[0]))
     if (plain := _is_ascii(texts)).all():
         return outcomes
     others = texts.filter(pa.array(~plain))
     sure = ~has_doubtful(others)
     for locale, test in zip(LOCALES[1:], by_locale[1:], strict=True):
-        sure &= _held(test, lowered_texts(others, locale)) == outcomes[~plain]
+        sure &= _matches_line(test, lowered_texts(others, locale)) == outcomes[~plain]
     outcomes[~plain] = np.where(sure, outcomes[~plain], np.uint8(EVERYTHING))
     return outcomes
 
 
-def _held(test: RangeSet | Search, texts: pa.Array) -> np.ndarray:
+def _matches_line(test: RangeSet | Search, texts: pa.Array) -> np.ndarray:
     match test:
         case RangeSet():
             return _truth_of(texts, inside(texts, test))
         case Search(regex, before_line_end=before):
-            found = _found(regex, texts)
-            if before and (ended := _found(FINAL_LINE_END, texts)).any():
-                found |= ended & _found(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
-            return _truth_of(texts, found)
+            matches = _matches(regex, texts)
+            if before and (ended := _matches(FINAL_LINE_END, texts)).any():
+                matches |= ended & _matches(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
+            return _truth_of(texts, matches)
 
 
 def _where(known: np.ndarray, texts: pa.Array, evaluate: Callable[[pa.Array], np.ndarray]) -> np.ndarray:
@@ -77,7 +77,7 @@ def is_utf8(texts: pa.Array) -> np.ndarray:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        return _found(_UTF8, texts.cast(pa.binary())) | is_null(texts)
+        return _matches(_UTF8, texts.cast(pa.binary())) | is_null(texts)
     return np.ones(len(texts), bool)
 
 
@@ -85,7 +85,7 @@ def _is_ascii(texts: pa.Array) -> np.ndarray:
     return flags(pc.string_is_ascii(texts)) | is_null(texts)
 
 
-def _found(regex: str, texts: pa.Array) -> np.ndarray:
+def _matches(regex: str, texts: pa.Array) -> np.ndarray:
     return flags(pc.match_substring_regex(texts, regex))
 
 

@@ -116,7 +116,7 @@ def test_a_row_that_is_left_out_and_matches_is_named(root: Path, lie: str) -> No
     fresh = sec.open_table(str(root))
     with pytest.raises(AuditFailed, match=r"row 4 of row group 1 of a\.parquet matches id = 14.*id = 14") as found:
         sec.prune(fresh, "id = 14", strict=True, audit=1.0)
-    assert "Drop the index and build it anew" in str(found.value)
+    assert "Drop the index and build it again" in str(found.value)
     with pytest.raises(AuditFailed):
         sec.prune(fresh, "id = 14", limit=1, strict=True, audit=1.0)
     assert sec.prune(fresh, "id = 14", use_index=False, audit=1.0).count() == 1

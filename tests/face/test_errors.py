@@ -65,7 +65,7 @@ PREDICATES = [
     ("name LIKE 'a\\\\b'", InvalidPredicate, "must precede %, _ or itself"),
     ("user_id = 'five'", IncomparableLiteral, "cannot compare column user_id of type int64 with 'five'"),
     ("day > 5", IncomparableLiteral, "cannot compare column day of type date32[day] with 5"),
-    ("day = 'yesterdayish'", IncomparableLiteral, "the text is no date or timestamp"),
+    ("day = 'yesterdayish'", IncomparableLiteral, "the text is not a date or timestamp"),
     ("active = 1", IncomparableLiteral, "a boolean compares with TRUE or FALSE"),
 ]
 

@@ -404,7 +404,7 @@ def test_choices_that_do_not_fit_are_mistakes(lake: Path, events: Table) -> None
     for arguments, message in (
         ((str(lake), "--snapshot-id", "1"), "no snapshots to choose from"),
         ((place, "--snapshot-id", "1"), "has no snapshot 1"),
-        ((place, "--as-of", "yesterday"), "is no time"),
+        ((place, "--as-of", "yesterday"), "is not a time"),
         ((place, "--ref", "main", "--snapshot-id", "1"), "give one of them"),
         ((place, "nonsense"), "nonsense"),
     ):

@@ -105,7 +105,7 @@ def test_names_that_lead_out_are_neither_read_nor_removed(lake: Path, tmp_path: 
         rewrite(lake, lambda data: with_arrays(data, SNAPSHOT, {chunk: first_named(wrong)}).data)
     table = sec.open_table(lake)
     assert matching(lake, "id = 42") == [42]
-    with pytest.raises(IndexFault, match=re.escape(f"{wrong!r} is no name of an index file")):
+    with pytest.raises(IndexFault, match=re.escape(f"{wrong!r} is not the name of an index file")):
         sec.prune(table, "id = 42", strict=True)
     assert not sec.verify_index(table).sound
     with suppress(SecateurError):

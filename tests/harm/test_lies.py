@@ -335,7 +335,7 @@ def test_no_name_leads_out_of_its_folder(store: Memory, folder: str, wrong: str)
     store.data[SNAPSHOT_NAME] = with_name(good)
     everything(store)
     watched = Watched({**store.data, SNAPSHOT_NAME: with_name(name)})
-    with pytest.raises(IndexFault, match="is no name of an index file"):
+    with pytest.raises(IndexFault, match="is not the name of an index file"):
         everything(watched)
     assert watched.asked == {SNAPSHOT_NAME}
 

@@ -21,7 +21,7 @@ import secateur as sec
 from secateur.cli import main
 from secateur.errors import AccessDenied, IndexMissing, InvalidOption, SecateurError, TableNotFound, UnknownColumn
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
-from secateur.io.storage.redaction import shown_location, tells_secrets, without_secrets
+from secateur.io.storage.redaction import has_secrets, redacted_location, without_secrets
 from secateur.io.tables.table import Table
 from tests.support.canary import CANARY, leaks
 from tests.support.local_build import index_here
@@ -211,9 +211,9 @@ SHOWN = [
 
 @pytest.mark.parametrize(("location", "shown"), SHOWN)
 def test_locations_are_shown_without_credentials(location: str, shown: str) -> None:
-    assert shown_location(location) == shown
-    assert shown_location(shown) == shown
-    assert not tells_secrets(shown)
+    assert redacted_location(location) == shown
+    assert redacted_location(shown) == shown
+    assert not has_secrets(shown)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_locations_are_shown_without_credentials(location: str, shown: str) -> N
     ],
 )
 def test_locations_that_carry_credentials(location: str, tells: bool) -> None:
-    assert tells_secrets(location) == tells
+    assert has_secrets(location) == tells
 
 
 @pytest.mark.parametrize(

@@ -391,7 +391,7 @@ def test_scalars_of_numpy_may_stand_on_the_left() -> None:
 
 
 def test_functions_and_types_that_are_none_are_refused() -> None:
-    with pytest.raises(InvalidPredicate, match="no name of a function"):
+    with pytest.raises(InvalidPredicate, match="not the name of a function"):
         sec.call_function("f(x) OR g", a)
     with pytest.raises(InvalidPredicate, match="cannot cast to"):
         a.cast("int) = 1 OR (TRUE")
@@ -478,7 +478,7 @@ def test_prune_takes_predicates_of_all_front_ends(spark: SparkSession, write_tab
         assert [row.s for row in scan.to_spark(spark).collect()] == ["y"]
     lower = sec.prune(table, classic.col("s").ilike("Y"))  # only Spark knows it
     assert [row.s for row in lower.to_spark(spark).collect()] == ["y"]
-    with pytest.raises(InvalidPredicate, match="no predicate"):
+    with pytest.raises(InvalidPredicate, match="not a predicate"):
         sec.prune(table, 5)  # type: ignore[arg-type]
     with pytest.raises(UnknownColumn):
         sec.prune(table, connect.col("nope") == 1)

@@ -97,7 +97,7 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
 
 
 def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> None:
-    """After an append in key order old segments and their matrices stay; with a late file one is made anew."""
+    """After an append in key order old segments and their matrices stay; with a late file one is rebuilt."""
     sec.optimize_index(appended)
     names = set(sec.inspect.segments(appended)["name"].to_pylist())
     assert sec.optimize_index(appended).is_in_order

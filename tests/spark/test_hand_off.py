@@ -90,7 +90,7 @@ def listed(listing: Listing, blocks: Sequence[tuple[int, int, int]]) -> BlockLis
 def told(blocks: BlockList) -> list[tuple[object, ...]]:
     """What readers are told, block by block."""
     return [
-        (file.path, file.size, file.modified, file.witness, row_group, residual, file.told)
+        (file.path, file.size, file.modified, file.witness, row_group, residual, file.options)
         for file in blocks.by_file()
         for row_group, residual in zip(file.row_groups, file.residual, strict=True)
     ]
@@ -137,7 +137,7 @@ def test_a_part_of_a_file_has_its_own_row_groups_only() -> None:
     whole = listed(listing, [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 0), (1, 2, 1)])
     (only,) = BlockList.from_bytes(whole.between(3, 5).to_bytes()).by_file()
     assert only == FileBlocks(
-        path="b", size=6, modified=0, witness=0, row_groups=(1, 2), residual=(0, 1), rows=(None, None), told={}
+        path="b", size=6, modified=0, witness=0, row_groups=(1, 2), residual=(0, 1), rows=(None, None), options={}
     )
 
 

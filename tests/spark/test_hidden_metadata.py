@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import count, expr
+from pyspark.sql.functions import max as greatest
 
 import secateur as sec
 from secateur.errors import UnknownColumn, UnsupportedPredicate
@@ -52,23 +55,68 @@ def predicates(frame: DataFrame) -> list[str]:
 
 def test_predicates_on_hidden_metadata_give_the_rows_of_spark(spark: SparkSession, root: Path) -> None:
     alone, table = spark.read.parquet(str(root)), sec.open_table(str(root))
-    public = sec.dataframe(spark, table, via="public")
+    public, default = sec.dataframe(spark, table, via="public"), sec.dataframe(spark, table, via="transparent")
     for predicate in predicates(alone):
         expected = ids(alone.where(predicate))
         plan = sec.prune(table, predicate, strict=True)
         assert ids(plan.to_spark(spark)) == expected, predicate
         assert ids(plan.to_spark(spark, via="native")) == expected, predicate
         assert ids(public.where(predicate)) == expected, predicate
+        assert ids(default.where(predicate)) == expected, predicate
         if not any(name in predicate for name in (*TOLD_BY_SPARK, "_metadata IS")):
             assert plan.count() == len(expected), predicate
             assert ids(plan.to_spark(spark, via="blocks")) == expected, predicate
             assert ids(plan.to_spark(spark, via="local")) == expected, predicate
 
 
+QUERIES: tuple[Callable[[DataFrame], DataFrame], ...] = (  # views have no hidden column
+    lambda t: t.where("id > 15").select("id", "_metadata"),
+    lambda t: t.where("_metadata.file_size > 0 AND s = 'v' AND id < 33").selectExpr("s", "_metadata.*", "id"),
+    lambda t: t.groupBy("_metadata.file_name", "p").agg(count("*"), greatest("_metadata.row_index")),
+    lambda t: (
+        t.alias("a")
+        .join(t.alias("b"), expr("a.id = b.id + 9"))
+        .where("b._metadata.row_index = 3")
+        .select("a.id", "b.s")
+    ),
+    lambda t: t.where("p = 1 AND n.x IN (3, 21, 22)").select("id", "n.x", "_metadata.file_modification_time"),
+    lambda t: t.where("id = 33 OR p = 0").select("_metadata.file_block_start", "_metadata.file_block_length", "id"),
+    lambda t: t.where("id < 0").agg(count("_metadata.file_name")),
+)
+
+
+def test_queries_name_the_hidden_column_of_a_dataframe(spark: SparkSession, write_table: WriteTable) -> None:
+    files = {
+        f"p={i % 2}/{i} {i}.parquet": {
+            "id": range(i * 20, i * 20 + 20),
+            "s": ["v"] * 20,
+            "n": [{"x": i * 20 + j, "y": j} for j in range(20)],
+        }
+        for i in range(3)
+    }
+    root = str(write_table(files, row_group_size=5))
+    sec.build_index(sec.open_table(root))
+    alone = spark.read.parquet(root)
+    pruned = sec.dataframe(spark, sec.open_table(root), via="transparent")
+    for number, query in enumerate(QUERIES):
+        expected, found = (sorted(map(str, query(frame).collect())) for frame in (alone, pruned))
+        assert found == expected, number
+    with_name = pruned.where("id = 3").select("_metadata.file_name")
+    assert "IndexPruning: 1 of 12 row groups" in with_name._jdf.queryExecution().toString()
+
+
+def test_a_column_of_the_name_of_the_hidden_one_is_read_from_the_files(
+    spark: SparkSession, write_table: WriteTable
+) -> None:
+    table = sec.open_table(str(write_table({"0.parquet": {"_metadata": [{"file_name": "x"}, {"file_name": "y"}]}})))
+    found = sec.dataframe(spark, table, via="transparent").where("_metadata.file_name = 'y'").collect()
+    assert [row._metadata.file_name for row in found] == ["y"]
+
+
 def test_what_only_spark_tells_is_asked_of_no_other_reader(spark: SparkSession, root: Path) -> None:
     plan = sec.prune(sec.open_table(str(root)), "_metadata.row_index = 7")
     for via in ("local", "blocks"):
-        with pytest.raises(UnsupportedPredicate, match="only Spark's own reader tells"):
+        with pytest.raises(UnsupportedPredicate, match="only Spark's own reader knows"):
             plan.to_spark(spark, via=via)
 
 

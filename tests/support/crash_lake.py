@@ -16,8 +16,9 @@ import secateur as sec
 from secateur.index.build.build import FOLDERS
 from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS
 from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
+from secateur.io.storage.index_location import INDEX_DIRECTORY
 from secateur.io.storage.index_store import FileStore
-from secateur.io.tables.directory.table import INDEX_DIRECTORY, ParquetDirectory
+from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.doomed import FOLDER as DOOMED
 from secateur.maintain.vacuum import used_files
 

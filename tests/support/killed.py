@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pyarrow.fs as pafs
 
 from secateur.errors import SecateurError
-from secateur.io.tables.directory.table import INDEX_DIRECTORY
+from secateur.io.storage.index_location import INDEX_DIRECTORY
 from tests.support.crash_lake import ACTIONS, Lake, build, drop, rebuild, refresh, vacuum
 from tests.support.faulty_store import FaultyStore, Script
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from secateur.index.build.options import NGRAM_BYTES
 from secateur.index.filters.ngrams import LEAST_GRAM
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOption
-from secateur.index.read.lookup import asked_parts
+from secateur.index.read.lookup import parts_to_look_up
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field, Leaf, Within
 from secateur.pruning.questions import Question, Texts, Values, questions
@@ -65,7 +65,9 @@ def serves(option: FilterOption, question: Question) -> bool:
     """Whether a filter can answer a question; one on texts must contain a gram, or a whole token."""
     match question:
         case Texts(alternatives=alternatives, tokens=tokens) if option.kind in (NGRAM, TOKEN):
-            return all(asked_parts(filter_of(option, question), alternative, tokens) for alternative in alternatives)
+            return all(
+                parts_to_look_up(filter_of(option, question), alternative, tokens) for alternative in alternatives
+            )
         case Values():
             return option.kind in (BLOOM, POSTINGS)
         case _:

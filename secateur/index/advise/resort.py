@@ -50,10 +50,10 @@ class Sorted:
     def zones(self, field: Field) -> Zones | None:
         """Return the zone maps of a column; None if it was not read."""
         if field not in self._zones:
-            self._zones[field] = self._made(field)
+            self._zones[field] = self._sorted_zones(field)
         return self._zones[field]
 
-    def _made(self, field: Field) -> Zones | None:
+    def _sorted_zones(self, field: Field) -> Zones | None:
         if kind_of(field.type) is None or field.path[0] not in self.rows.schema.names:
             return None
         values = column(self.rows, field)
@@ -72,8 +72,8 @@ class Sorted:
         """
         refuted = {}
         for leaf, rows in true_of.items():
-            held = np.add.reduceat(rows[self.order].astype(np.int64), self.block_edges[:-1]) > 0
-            refuted[leaf] = ~held[self._block_of_slice]
+            may_match = np.add.reduceat(rows[self.order].astype(np.int64), self.block_edges[:-1]) > 0
+            refuted[leaf] = ~may_match[self._block_of_slice]
         return float(survives(evaluate_refuted(predicate, self, refuted)).mean())
 
 

@@ -20,7 +20,7 @@ from secateur.index.build.survey import segment_size
 from secateur.index.filters.bloom import fewer_probes_for, log2_bits_for, rate_for
 from secateur.index.filters.hashing import DistinctHashes, hash_canonical, hash_keys
 from secateur.index.model import BLOOM, NGRAM, POSTINGS
-from secateur.index.read.lookup import asked_parts
+from secateur.index.read.lookup import parts_to_look_up
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
 from secateur.index.zones.gaps import Gaps as BlockGaps
 from secateur.pruning.predicate.bound import Leaf
@@ -37,36 +37,40 @@ class SimulatedFilter:
     may_hold: Mapping[Leaf, bool]  # by leaf: whether the block may hold what it asks for
 
 
-def held_by(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> SimulatedFilter:
+def simulated_filter(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> SimulatedFilter:
     """Simulate a filter over a block's values for some leaves that it serves, at least one."""
-    of_leaf = {leaf: [each for each in questions(leaf) if serves(offer.option, each)] for leaf in asked}
-    found = DistinctHashes()
-    add_hashes(filter_of(offer.option, of_leaf[asked[0]][0]), elements(values), found)
-    hashes = found.found()
+    of_leaf = {leaf: [question for question in questions(leaf) if serves(offer.option, question)] for leaf in asked}
+    distinct = DistinctHashes()
+    add_hashes(filter_of(offer.option, of_leaf[asked[0]][0]), elements(values), distinct)
+    hashes = distinct.distinct()
     if hashes is None:
         return SimulatedFilter(None, dict.fromkeys(asked, True))
     first = hashes.first
     return SimulatedFilter(
-        len(first), {leaf: all(_is_held(offer, each, first) for each in own) for leaf, own in of_leaf.items()}
+        len(first),
+        {
+            leaf: all(_may_hold(offer, question, first) for question in asked_questions)
+            for leaf, asked_questions in of_leaf.items()
+        },
     )
 
 
-def _is_held(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
+def _may_hold(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
     if isinstance(question, Values):
         kind = ordered_kind(question.type)
-        return bool(_found(hash_keys(question.points.tolist(), kind).first, hashes).any())
-    own = filter_of(offer.option, question)
-    parts = (asked_parts(own, alternative, question.tokens) for alternative in question.alternatives)
-    return any(bool(_found(hash_canonical(each).first, hashes).all()) for each in parts)
+        return bool(_is_in(hash_keys(question.points.tolist(), kind).first, hashes).any())
+    filter_ = filter_of(offer.option, question)
+    parts = (parts_to_look_up(filter_, alternative, question.tokens) for alternative in question.alternatives)
+    return any(bool(_is_in(hash_canonical(keys).first, hashes).all()) for keys in parts)
 
 
-def _found(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+def _is_in(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
     """Mark which of a few hashes are among many: bool, for the distinct hashes asked for."""
     asked = np.unique(asked)
     at = np.minimum(np.searchsorted(asked, hashes), len(asked) - 1)
-    found = np.zeros(len(asked), bool)
-    found[at[asked[at] == hashes]] = True
-    return found
+    is_in = np.zeros(len(asked), bool)
+    is_in[at[asked[at] == hashes]] = True
+    return is_in
 
 
 def false_positives(offer: Offer, leaf: Leaf, blocks: int) -> float:
@@ -105,8 +109,8 @@ class Sampled:
         """Whether a build would keep its gaps, that is whether they are worth their bytes."""
         if not self.samples or self.samples[0].keys.kind is not Kind.WORD:
             return False
-        table = gap_table([gaps_of(each) for each in self.samples], MOST_GAPS)
-        lower, upper = (np.array([each.keys.words[0][end] for each in self.samples]) for end in (-2, -1))
+        table = gap_table([gaps_of(sample) for sample in self.samples], MOST_GAPS)
+        lower, upper = (np.array([sample.keys.words[0][end] for sample in self.samples]) for end in (-2, -1))
         return pays(table, lower, upper)
 
 
@@ -120,7 +124,7 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
     return sample_of(elements(values))
 
 
-def bytes_of(offer: Offer, column: Sampled, held: Sequence[SimulatedFilter]) -> int:
+def bytes_of(offer: Offer, column: Sampled, filters: Sequence[SimulatedFilter]) -> int:
     """Return the bytes of a filter in the index, extrapolated from the sampled blocks.
 
     If grams and words recur, a build may choose fewer probes, and so the larger filters assumed here.
@@ -128,8 +132,12 @@ def bytes_of(offer: Offer, column: Sampled, held: Sequence[SimulatedFilter]) -> 
     if offer.option.kind in (BLOOM, POSTINGS):
         return column.bytes(offer.option.kind)
     rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
-    bits = [1 << log2_bits_for(each.count, rate, fewer_probes_for(rate)) for each in held if each.count is not None]
-    return int(column.blocks * sum(bits) / max(len(held), 1) / 8)
+    bits = [
+        1 << log2_bits_for(simulated.count, rate, fewer_probes_for(rate))
+        for simulated in filters
+        if simulated.count is not None
+    ]
+    return int(column.blocks * sum(bits) / max(len(filters), 1) / 8)
 
 
 def gap_bytes(column: Sampled) -> int:

@@ -79,16 +79,16 @@ def amendments(
 
     The columns `anew` are measured again in all segments.
     """
-    kinds = [POSTING if each.kind == POSTINGS else SIZE_CLASS for each in segments.filters]
+    kinds = [POSTING if filter_.kind == POSTINGS else SIZE_CLASS for filter_ in segments.filters]
     filters = _lack(segments, [(kind, f) for f, kind in enumerate(kinds)])
     columns = _lack(segments, [(ZONE, c) for c in range(len(segments.columns))])
     columns[:, list(anew)] = True
     unlaid = _lack(segments, [(LOCATION_TABLE, -1)])[:, 0] & page_locations
     begin = offsets_of(np.bincount(segments.files.segment, minlength=len(segments)))
-    found = []
+    result = []
     for s in np.flatnonzero(columns.any(axis=1) | filters.any(axis=1) | unlaid).tolist():
-        own = files[begin[s] : begin[s + 1]]
-        found.append(
+        of_segment = files[begin[s] : begin[s + 1]]
+        result.append(
             Amendment(
                 s,
                 tuple(np.flatnonzero(columns[s]).tolist()),
@@ -97,12 +97,16 @@ def amendments(
                 segments.name[s],
                 int(segments.size[s]),
                 int(segments.block_count[s]),
-                (len(own), int(segments.row_count[s]), int(segments.files.byte_count[begin[s] : begin[s + 1]].sum())),
-                own,
-                [file in live for file in own],
+                (
+                    len(of_segment),
+                    int(segments.row_count[s]),
+                    int(segments.files.byte_count[begin[s] : begin[s + 1]].sum()),
+                ),
+                of_segment,
+                [file in live for file in of_segment],
             )
         )
-    return found
+    return result
 
 
 def _lack(segments: Segments, chunks: Sequence[ChunkName]) -> np.ndarray:
@@ -124,7 +128,7 @@ def _recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
         columns=columns,
         filters=filters,
         rates=[recipe.rates[f] for f in amendment.filters],
-        native=[each for each in recipe.native if each in filters],
+        native=[filter_ for filter_ in recipe.native if filter_ in filters],
         gaps=[column for column in recipe.gaps if column in columns],
         sort_key=recipe.sort_key if has_tuples else (),
         tuples=recipe.tuples if has_tuples else None,
@@ -138,7 +142,7 @@ class Amended:
 
     data: bytes
     blocks: BlockTable
-    made: Assembled
+    assembled: Assembled
     places: Mapping[str, Place]
 
 
@@ -148,20 +152,20 @@ def amend(amendment: Amendment, name: str, open_file: OpenFile, store: Store, re
     contents = read_contents(amendment.name, SEGMENT, amendment.size, read)
     arrays = contents.arrays(BLOCKS, read)
     blocks = blocks_of(arrays, amendment.block_count, len(amendment.files), f"{amendment.name}: chunk {BLOCKS}")
-    mine = _recipe_for(amendment, recipe)
-    made = _measured(amendment, blocks, open_file, mine, store, f"{FRAGMENTS_FOLDER}/{name}")
+    amended_recipe = _recipe_for(amendment, recipe)
+    measured = _measured(amendment, blocks, open_file, amended_recipe, store, f"{FRAGMENTS_FOLDER}/{name}")
     columns, first_filter = _columns_meta(contents), _first_free(contents)
-    writer = Writer(SEGMENT, {"columns": [*columns, *columns_meta(mine.columns)]})
+    writer = Writer(SEGMENT, {"columns": [*columns, *columns_meta(amended_recipe.columns)]})
     writer.go_on(contents, store.read(amendment.name, 0, contents.at))
-    add_statistics(writer, made.segment, len(columns), first_filter)
+    add_statistics(writer, measured.segment, len(columns), first_filter)
     places = {}
     for chunk in writer.chunks.keys() - contents.chunks.keys():
         kind, number = chunk_name(chunk)
         is_filter = kind in FILTER_KINDS
         numbers, first = (amendment.filters, first_filter) if is_filter else (amendment.columns, len(columns))
-        own = (kind, number if kind in BLOCK_KINDS else numbers[number - first])
-        places[written_name(own)] = writer.chunks[chunk]
-    return Amended(writer.finish(), blocks, made, places)
+        key = (kind, number if kind in BLOCK_KINDS else numbers[number - first])
+        places[written_name(key)] = writer.chunks[chunk]
+    return Amended(writer.finish(), blocks, measured, places)
 
 
 def _measured(
@@ -172,7 +176,7 @@ def _measured(
     cuts = np.searchsorted(blocks.file, np.arange(len(amendment.files) + 1))
     parts = []
     for f, (file, is_live) in enumerate(zip(amendment.files, amendment.is_live, strict=True)):
-        row_count, byte_count = (each[cuts[f] : cuts[f + 1]] for each in (blocks.row_count, blocks.byte_count))
+        row_count, byte_count = (counts[cuts[f] : cuts[f + 1]] for counts in (blocks.row_count, blocks.byte_count))
         if not is_live:
             parts.append(unknown_statistics(row_count, byte_count, recipe, collectors))
             continue
@@ -206,8 +210,8 @@ def with_amended(segments: Segments, done: Sequence[tuple[Amendment, SegmentSumm
         s = amendment.segment
         name[s], size[s] = summary.name, summary.size
         for chunk, place in summary.places.items():
-            found = directory[chunk_name(chunk)]
-            found.at[s], found.size[s], found.crc[s] = place
+            directory_of_chunk = directory[chunk_name(chunk)]
+            directory_of_chunk.at[s], directory_of_chunk.size[s], directory_of_chunk.crc[s] = place
     for c in range(len(zone_maps)):
         new = [(a.segment, summary.zone_maps[a.columns.index(c)]) for a, summary in done if c in a.columns]
         if new:

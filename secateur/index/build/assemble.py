@@ -96,8 +96,8 @@ def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOp
         schema,
         columns,
         filters,
-        [NGRAM_FPR if each.kind == NGRAM and options.fpr is None else rate for each in filters],
-        [each for each in filters if each.kind == BLOOM and ".".join(each.path) in native],
+        [NGRAM_FPR if filter_.kind == NGRAM and options.fpr is None else rate for filter_ in filters],
+        [filter_ for filter_ in filters if filter_.kind == BLOOM and ".".join(filter_.path) in native],
         [column for column in columns if ".".join(column.path) in options.gaps],
         options.pages,
         key,
@@ -156,8 +156,8 @@ def assemble(
 def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:
     """Return a collector for every filter; bloom fragments are written under names that start with `prefix`."""
     return [
-        Collector(each, each in recipe.native, BloomFragmentWriter(store, f"{prefix}-{f:02d}", rate))
-        for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
+        Collector(filter_, filter_ in recipe.native, BloomFragmentWriter(store, f"{prefix}-{f:02d}", rate))
+        for f, (filter_, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
     ]
 
 
@@ -198,11 +198,11 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     for row_group in range(len(source.row_count)):
         readings = [*always]
         for collector, reading, native in filters:
-            found = None if native is None else native.filters[row_group]
-            if native is None or native.encoding is None or found is None:
+            bits = None if native is None else native.filters[row_group]
+            if native is None or native.encoding is None or bits is None:
                 readings.append(reading)
             else:
-                collector.writer.add_bits(native.encoding.code, np.unpackbits(bit_vector(found), bitorder="little"))
+                collector.writer.add_bits(native.encoding.code, np.unpackbits(bit_vector(bits), bitorder="little"))
         measure(source.read, row_group, readings, recipe.schema)
         tuples.append([values for sketch in key if (values := sketch.values) is not None])
     zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
@@ -265,5 +265,5 @@ def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable 
     """
     if not any(column in part.pages for part in parts):
         return None
-    found = concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
-    return found if all(part.page_locations is None for part in parts) else replace(found, places=None)
+    pages = concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
+    return pages if all(part.page_locations is None for part in parts) else replace(pages, places=None)

@@ -67,16 +67,16 @@ def _hashes(distinct: pa.Array, keys: Keys) -> np.ndarray:
 
 def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_blocks: int, fpr: float) -> Choice:
     """Choose what serves look-ups by value in a column of a table of `blocks` blocks; at least one sample."""
-    by_bounds, held = _bounded(samples), holders_of_a_value(samples, blocks)
-    bounded = max(held, 1 + (blocks - 1) * by_bounds)
-    sizes = sizes_of(samples, held, blocks, segment_blocks, fpr)
-    after_gaps = max(held, 1 + (blocks - 1) * _left_by_gaps(samples, by_bounds))
-    value = f"of {blocks:,} blocks about {held:,.0f} hold a value"
-    if bounded <= ENOUGH * held:
+    by_bounds, holders = _bounded(samples), holders_of_a_value(samples, blocks)
+    bounded = max(holders, 1 + (blocks - 1) * by_bounds)
+    sizes = sizes_of(samples, holders, blocks, segment_blocks, fpr)
+    after_gaps = max(holders, 1 + (blocks - 1) * _left_by_gaps(samples, by_bounds))
+    value = f"of {blocks:,} blocks about {holders:,.0f} hold a value"
+    if bounded <= ENOUGH * holders:
         return Choice(column, ZONE_MAP, f"{value}, and bounds leave {bounded:,.0f}", sizes)
-    if held > EVERYWHERE * blocks:
+    if holders > EVERYWHERE * blocks:
         return Choice(column, ZONE_MAP, f"{value}: too many for anything to be ruled out", sizes)
-    if GAPS in sizes and after_gaps <= ENOUGH * held + NEARLY * blocks:
+    if GAPS in sizes and after_gaps <= ENOUGH * holders + NEARLY * blocks:
         return Choice(column, GAPS, f"{value}; bounds leave {bounded:,.0f}, gaps {after_gaps:,.0f}", sizes)
     best = min((BLOOM, POSTINGS), key=sizes.__getitem__)
     other = POSTINGS if best == BLOOM else BLOOM
@@ -90,14 +90,14 @@ def holders_of_a_value(samples: Sequence[ColumnSample], blocks: int) -> float:
 
 
 def sizes_of(
-    samples: Sequence[ColumnSample], held: float, blocks: int, segment_blocks: int, fpr: float
+    samples: Sequence[ColumnSample], holders: float, blocks: int, segment_blocks: int, fpr: float
 ) -> dict[str, int]:
     """Return the bytes of every structure for look-ups by value; gaps only for columns that can have them.
 
-    `held` is the number of blocks that hold a value.
+    `holders` is the number of blocks that hold a value.
     """
     distinct = float(np.mean([sample.distinct for sample in samples]))
-    sizes = _sizes(distinct, held, blocks, segment_blocks, fpr)
+    sizes = _sizes(distinct, holders, blocks, segment_blocks, fpr)
     if samples[0].keys.kind is not Kind.WORD:
         del sizes[GAPS]
     return sizes
@@ -106,12 +106,12 @@ def sizes_of(
 def _shared(samples: Sequence[ColumnSample]) -> float:
     """Estimate the share of other blocks that hold a value, from the values with the least hashes of both."""
     shares = []
-    for i, own in enumerate(samples):
+    for i, sample in enumerate(samples):
         for j, other in enumerate(samples):
             if i != j:
-                least = min(_reach(own), _reach(other))
-                mine = own.hashes[own.hashes <= least]
-                shares.append(float(np.isin(mine, other.hashes).mean()) if len(mine) else 0.0)
+                least = min(_reach(sample), _reach(other))
+                hashes = sample.hashes[sample.hashes <= least]
+                shares.append(float(np.isin(hashes, other.hashes).mean()) if len(hashes) else 0.0)
     return float(np.mean(shares)) if shares else 0.0
 
 
@@ -162,11 +162,11 @@ def _spared(samples: Sequence[ColumnSample]) -> float:
     return spared(table, lower, upper)
 
 
-def _sizes(distinct: float, held: float, blocks: int, segment_blocks: int, fpr: float) -> dict[str, int]:
+def _sizes(distinct: float, holders: float, blocks: int, segment_blocks: int, fpr: float) -> dict[str, int]:
     """Return the bytes of every structure."""
     segments, size = -(-blocks // segment_blocks), min(segment_blocks, blocks)
     pairs = distinct * size
-    values = pairs / (1 + (size - 1) * max(held - 1, 0) / max(blocks - 1, 1))
+    values = pairs / (1 + (size - 1) * max(holders - 1, 0) / max(blocks - 1, 1))
     postings = min(size_of_bitmaps(int(values), size), size_of_pairs(int(pairs), size))
     bloom = blocks * 2 ** log2_bits_for(int(distinct), fpr) // 8
     return {BLOOM: bloom, POSTINGS: segments * postings, GAPS: 16 * MOST_GAPS * blocks}

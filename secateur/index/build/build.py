@@ -47,8 +47,8 @@ OnProgress = Callable[[int, int, int], None]  # the same, done so far
 def total(sizes: Iterable[Sizes]) -> Sizes:
     """Add up sizes."""
     files, rows, bytes_ = 0, 0, 0
-    for each in sizes:
-        files, rows, bytes_ = files + each[0], rows + each[1], bytes_ + each[2]
+    for size in sizes:
+        files, rows, bytes_ = files + size[0], rows + size[1], bytes_ + size[2]
     return files, rows, bytes_
 
 
@@ -104,46 +104,46 @@ def write_segments(
     """
     files = [[item.file for item in segment] for segment in segments]
 
-    def work(mine: Sequence[int]) -> Iterator[bytes]:
-        for i in mine:
+    def work(numbers: Sequence[int]) -> Iterator[bytes]:
+        for i in numbers:
             name = f"{build}-{i:06d}"
             if i < len(files):
                 yield _write_segment(i, name, files[i], open_file, store, recipe)
             else:
                 yield _write_amended(i, name, amended[i - len(files)], open_file, store, recipe)
 
-    sizes = [_sizes(segment) for segment in segments] + [each.sizes for each in amended]
+    sizes = [_sizes(segment) for segment in segments] + [amendment.sizes for amendment in amended]
     with watching(store, build, sizes, on_progress):
-        found = dict(decode_summary(data) for data in run(work, len(files) + len(amended)))
-    return [found[i] for i in range(len(files) + len(amended))]
+        summaries = dict(decode_summary(data) for data in run(work, len(files) + len(amended)))
+    return [summaries[i] for i in range(len(files) + len(amended))]
 
 
 def _write_segment(
     i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
 ) -> bytes:
-    made = assemble(files, open_file, recipe, store, f"{bloom_fragment.FOLDER}/{name}")
-    encoded = encode_segment(made.segment)
+    assembled = assemble(files, open_file, recipe, store, f"{bloom_fragment.FOLDER}/{name}")
+    encoded = encode_segment(assembled.segment)
     store.put(f"{FOLDER}/{name}.segment", encoded.data)
-    return encode_summary(i, name, len(encoded.data), made, encoded.places, made.fragments)
+    return encode_summary(i, name, len(encoded.data), assembled, encoded.places, assembled.fragments)
 
 
 def _write_amended(i: int, name: str, amendment: Amendment, open_file: OpenFile, store: Store, recipe: Recipe) -> bytes:
     done = amend(amendment, name, open_file, store, recipe)
     store.put(f"{FOLDER}/{name}.segment", done.data)
-    own = {amendment.filters[f]: found for f, found in done.made.fragments.items()}
-    return encode_summary(i, name, len(done.data), done.made, done.places, own)
+    fragments = {amendment.filters[f]: written for f, written in done.assembled.fragments.items()}
+    return encode_summary(i, name, len(done.data), done.assembled, done.places, fragments)
 
 
 def encode_summary(
     i: int,
     name: str,
     size: int,
-    made: Assembled,
+    assembled: Assembled,
     places: Mapping[str, Place],
-    own: Mapping[int, Sequence[BloomFragment]],
+    fragments: Mapping[int, Sequence[BloomFragment]],
 ) -> bytes:
     """Encode the summary of segment number i, which a task returns to the driver."""
-    segment = made.segment
+    segment = assembled.segment
     blocks, files = segment.blocks, segment.files
     row_count = int(blocks.row_count.sum())
     per_file = [
@@ -158,10 +158,10 @@ def encode_summary(
         "files": [astuple(file) for file in files],
         "places": places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
-        "fragments": own,
+        "fragments": fragments,
     }
     writer = Writer(index_file.SUMMARY, meta)
-    writer.add("file_counts", [each.astype(np.int64) for each in per_file])
+    writer.add("file_counts", [counts.astype(np.int64) for counts in per_file])
     for c, zone_map in enumerate(segment.zone_maps):
         merged = zonemap.merge(zone_map, blocks.row_count, np.zeros(1, np.int64)) if len(blocks) else zone_map
         writer.add(f"zone/{c}", zone_arrays(merged if len(merged) else zonemap.unknown(zone_map.lower.kind, 1)))
@@ -175,12 +175,12 @@ def decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
         zone_map_of(contents.arrays(f"zone/{c}", read), Kind(kind), 1, "task result")
         for c, kind in enumerate(meta["kinds"])
     ]
-    files = [FileIdentity(*each) for each in meta["files"]]
+    files = [FileIdentity(*item) for item in meta["files"]]
     counts = np.stack(contents.arrays("file_counts", read), axis=1)
     places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
     sizes = (meta["size"], meta["rows"], meta["blocks"])
-    own = {int(f): [_fragment(*each) for each in found] for f, found in meta["fragments"].items()}
-    return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places, own)
+    fragments = {int(f): [_fragment(*item) for item in stored] for f, stored in meta["fragments"].items()}
+    return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places, fragments)
 
 
 def _fragment(name: str, size_class: int, count: int, rows: Sequence[int]) -> BloomFragment:

@@ -54,31 +54,31 @@ class ColumnReading:
 def measure(read: ReadColumns, row_group: int, readings: Sequence[ColumnReading], schema: pa.Schema) -> None:
     """Feed the values of one row group to sketches, reading every top-level column once."""
     for root in dict.fromkeys(reading.path[0] for reading in readings):
-        mine = [reading for reading in readings if reading.path[0] == root]
+        of_column = [reading for reading in readings if reading.path[0] == root]
         try:
             for values in _chunks(batch.column(0) for batch in read(row_group, [schema.field(root)])):
-                for reading in mine:
+                for reading in of_column:
                     reading.sketch.add(nested(values, reading.path[1:]))
         except (OldCalendar, NotInFile):
-            for reading in mine:
+            for reading in of_column:
                 reading.sketch.give_up()
         else:
-            for reading in mine:
+            for reading in of_column:
                 reading.sketch.end()
 
 
 def _chunks(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
     """Join consecutive arrays into fewer, of about :data:`CHUNK_BYTES` each."""
-    held: list[pa.Array] = []
+    parts: list[pa.Array] = []
     size = 0
     for values in batches:
-        held.append(values)
+        parts.append(values)
         size += values.nbytes
         if size >= CHUNK_BYTES:
-            yield pa.concat_arrays(held)
-            held, size = [], 0
-    if held:
-        yield pa.concat_arrays(held)
+            yield pa.concat_arrays(parts)
+            parts, size = [], 0
+    if parts:
+        yield pa.concat_arrays(parts)
 
 
 def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
@@ -159,8 +159,8 @@ class BoundsSketch:
         lower, upper, nulls, nans = zip(*self.blocks, strict=True) if self.blocks else ((), (), (), ())
         low, high = (pa.array(list(side), self._type) for side in (lower, upper))
         null_count, nan_count = (np.array(side, np.int64) for side in (nulls, nans))
-        found = zonemap.from_bounds(self.column.type, low, high, null_count, nan_count, row_count)
-        return replace(found, gaps=gap_table(self.gaps, MOST_GAPS)) if self.has_gaps else found
+        zone_map = zonemap.from_bounds(self.column.type, low, high, null_count, nan_count, row_count)
+        return replace(zone_map, gaps=gap_table(self.gaps, MOST_GAPS)) if self.has_gaps else zone_map
 
 
 @dataclass
@@ -184,7 +184,7 @@ class FilterSketch:
         add_hashes(self.filter, elements(values), self._hashes)
 
     def end(self) -> None:
-        self.take(self._hashes.found() if self.filter.kind == POSTINGS else self._hashes.held())
+        self.take(self._hashes.distinct() if self.filter.kind == POSTINGS else self._hashes.collected())
         self._begin()
 
     def give_up(self) -> None:
@@ -204,13 +204,13 @@ def _as_list(type_: pa.DataType) -> pa.DataType:
     return pa.list_(pa.struct([type_.key_field, type_.item_field]))
 
 
-def add_hashes(kind: Filter, values: pa.Array, found: DistinctHashes) -> None:
+def add_hashes(kind: Filter, values: pa.Array, distinct: DistinctHashes) -> None:
     """Add what a filter hashes of some values."""
     values = values.cast(kind.type) if values.type != kind.type else values
     match kind.kind:
         case "ngram":
-            add_grams(found, values, kind.gram, folded=kind.folded)
+            add_grams(distinct, values, kind.gram, folded=kind.folded)
         case "token":
-            add_tokens(found, values, folded=kind.folded)
+            add_tokens(distinct, values, folded=kind.folded)
         case _:
-            found.add(hash_present(values))
+            distinct.add(hash_present(values))

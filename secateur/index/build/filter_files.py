@@ -76,12 +76,12 @@ def lay_side_by_side(
 def _written(run: RunTasks, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
     """Write files in tasks."""
 
-    def work(mine: Sequence[int]) -> Iterator[bytes]:
-        for i in mine:
+    def work(numbers: Sequence[int]) -> Iterator[bytes]:
+        for i in numbers:
             yield json.dumps((i, write(i))).encode()
 
-    found = dict(map(json.loads, run(work, count)))
-    return [_written_file(*found[i]) for i in range(count)]
+    files = dict(map(json.loads, run(work, count)))
+    return [_written_file(*files[i]) for i in range(count)]
 
 
 def _written_file(name: str, size: int, parts: Sequence[Sequence[int]]) -> WrittenFile:

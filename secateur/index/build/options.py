@@ -63,15 +63,15 @@ def _option(kind: str, column: str, setting: object) -> FilterOption:
         case "ngram", int(gram) if LEAST_GRAM <= gram <= MOST_GRAM:
             return FilterOption(kind, column, gram=gram)
         case "ngram", {**given} if given.keys() <= {"n", "fold"}:
-            found = _option(kind, column, given.get("n"))
-            return replace(found, folded=bool(given.get("fold", False)))
+            option = _option(kind, column, given.get("n"))
+            return replace(option, folded=bool(given.get("fold", False)))
         case "token", {**given} if given.keys() <= {"fold"}:
             return FilterOption(kind, column, folded=bool(given.get("fold", False)))
         case "bloom", "native":
             return FilterOption(kind, column, native=True)
         case (("bloom" | "postings" | "token"), None):
             return FilterOption(kind, column)
-    raise InvalidOption(f"{setting!r} is no setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
+    raise InvalidOption(f"{setting!r} is not a setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
 
 
 _SETTINGS = {
@@ -93,19 +93,21 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
         return resolve(Column(name), binder).path
 
     key = (replace(column, path=path(column.path)) for column in parse_sort_key(options.sort_key))
-    found = replace(
+    resolved = replace(
         options,
         sort_key=tuple(map(str, key)),
-        filters=tuple(replace(each, column=".".join(path(split_name(each.column)))) for each in options.filters),
+        filters=tuple(
+            replace(filter_, column=".".join(path(split_name(filter_.column)))) for filter_ in options.filters
+        ),
         gaps=tuple(".".join(path(split_name(name))) for name in options.gaps),
     )
     known = {".".join(column.path): column.type for column in indexed_columns(schema)}
-    for name in found.gaps:
+    for name in resolved.gaps:
         if name not in known or kind_of(known[name]) is not Kind.WORD:
             raise InvalidOption(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
-    for option in found.filters:
+    for option in resolved.filters:
         _filter(option, schema)
-    return found
+    return resolved
 
 
 def called_in_index(
@@ -128,15 +130,15 @@ def called_in_table(options: BuildOptions, naming: ColumnNaming) -> BuildOptions
 
 def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
     def renamed(column: str) -> str:
-        return ".".join(next((own for known, own in names.items() if ".".join(known) == column), (column,)))
+        return ".".join(next((new for old, new in names.items() if ".".join(old) == column), (column,)))
 
-    key = (replace(each, path=names.get(each.path, each.path)) for each in parse_sort_key(options.sort_key))
+    key = (replace(item, path=names.get(item.path, item.path)) for item in parse_sort_key(options.sort_key))
     return replace(
         options,
         sort_key=tuple(map(str, key)),
-        filters=tuple(replace(each, column=renamed(each.column)) for each in options.filters),
+        filters=tuple(replace(item, column=renamed(item.column)) for item in options.filters),
         gaps=tuple(map(renamed, options.gaps)),
-        choices=tuple(replace(each, column=renamed(each.column)) for each in options.choices),
+        choices=tuple(replace(item, column=renamed(item.column)) for item in options.choices),
     )
 
 
@@ -153,19 +155,21 @@ def auto_columns(auto: Sequence[str] | bool, options: BuildOptions, schema: pa.S
 
 def with_choices(options: BuildOptions, choices: Sequence[Choice]) -> BuildOptions:
     """Add the choices to the options."""
-    chosen = [FilterOption(each.structure, each.column) for each in choices if each.structure in (BLOOM, POSTINGS)]
-    gaps = [each.column for each in choices if each.structure == GAPS]
+    chosen = [
+        FilterOption(choice.structure, choice.column) for choice in choices if choice.structure in (BLOOM, POSTINGS)
+    ]
+    gaps = [choice.column for choice in choices if choice.structure == GAPS]
     filters, own_gaps = dict.fromkeys((*options.filters, *chosen)), dict.fromkeys((*options.gaps, *gaps))
     return replace(options, filters=tuple(filters), gaps=tuple(own_gaps), choices=tuple(choices))
 
 
 def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
     """Return the filters that options imply for a table, except those that its columns no longer allow."""
-    found = []
+    filters = []
     for option in options.filters:
         with suppress(InvalidOption):
-            found.append(_filter(option, schema))
-    return found
+            filters.append(_filter(option, schema))
+    return filters
 
 
 def _filter(option: FilterOption, schema: pa.Schema) -> Filter:

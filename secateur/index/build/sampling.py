@@ -34,8 +34,8 @@ def choices(
     blocks = [(survey.file.path, group) for survey in surveys for group in range(survey.block_count)]
     chosen = [blocks[i] for i in np.unique(np.linspace(0, len(blocks) - 1, SAMPLED_BLOCKS).astype(int)).tolist()]
 
-    def work(mine: Sequence[int]) -> Iterator[bytes]:
-        for i in mine:
+    def work(numbers: Sequence[int]) -> Iterator[bytes]:
+        for i in numbers:
             yield _sampled(chosen[i], open_file, schema, columns)
 
     samples: list[list[ColumnSample]] = [[] for _ in columns]
@@ -44,7 +44,11 @@ def choices(
             samples[c].append(sample)
     size = segment_blocks or segment_size(len(blocks))
     names = [".".join(column.path) for column in columns]
-    return [choose(name, own, len(blocks), size, fpr) for name, own in zip(names, samples, strict=True) if own]
+    return [
+        choose(name, of_column, len(blocks), size, fpr)
+        for name, of_column in zip(names, samples, strict=True)
+        if of_column
+    ]
 
 
 def _sampled(block: tuple[str, int], open_file: OpenFile, schema: pa.Schema, columns: Sequence[IndexedColumn]) -> bytes:

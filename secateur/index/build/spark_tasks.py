@@ -59,12 +59,12 @@ def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
     yield from results["result"].to_pylist()
 
 
-def _results(found: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+def _results(results: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
     """Return results as batches; a SecateurError travels as a row, so that the driver raises it unchanged."""
     names = ["result", "error", "message"]
     types = (pa.binary(), pa.string(), pa.string())
     try:
-        for result in found:
+        for result in results:
             yield pa.RecordBatch.from_arrays(
                 [pa.array([v], t) for v, t in zip((result, None, None), types, strict=True)], names
             )
@@ -119,10 +119,10 @@ def _asked(spark: SparkSession) -> str:
         # The function is pickled by its name, so the task imports this module.
         spark.range(1).mapInArrow(_import, "number bigint").toArrow()
     except PySparkException as error:
-        found = _NO_MODULE.search(str(error))
-        if found is None:
+        match = _NO_MODULE.search(str(error))
+        if match is None:
             raise
-        return found[1]
+        return match[1]
     return ""
 
 

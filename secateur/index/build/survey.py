@@ -46,21 +46,21 @@ def survey(
 ) -> list[FileSurvey]:
     """Survey the given files, in their order. Raises InvalidParquet, StalePlan."""
 
-    def work(mine: Sequence[int]) -> Iterator[bytes]:
-        for i in mine:
+    def work(numbers: Sequence[int]) -> Iterator[bytes]:
+        for i in numbers:
             yield _encode_survey(i, files[i].path, open_file, sort_key)
 
-    found: list[FileSurvey | None] = [None] * len(files)
+    surveys: list[FileSurvey | None] = [None] * len(files)
     for data in run(work, len(files)):
         i, end, rest = _decode_survey(data)
-        found[i] = FileSurvey(replace(files[i], end=end), *rest)
-    return [item for item in found if item is not None]
+        surveys[i] = FileSurvey(replace(files[i], end=end), *rest)
+    return [item for item in surveys if item is not None]
 
 
 def _encode_survey(i: int, path: str, open_file: OpenFile, sort_key: Sequence[tuple[str, ...]]) -> bytes:
     source = open_file(path)
-    own = {_folded(column.path): column for column in indexed_columns(source.schema)}
-    keys = (own.get(_folded(path)) for path in sort_key)
+    columns = {_folded(column.path): column for column in indexed_columns(source.schema)}
+    keys = (columns.get(_folded(path)) for path in sort_key)
     zone_maps = [source.zone_map(key.path, key.type) if key else None for key in keys]
     begins = ["" if zone_map is None else _end_of(zone_map, 0).hex() for zone_map in zone_maps]
     ends = "" if not zone_maps or zone_maps[0] is None else _end_of(zone_maps[0], 1).hex()

@@ -47,7 +47,7 @@ class MatrixColumns:
 
 def columns_of(bloom_matrices: BloomMatrices, segment: int, size_classes: np.ndarray, name: str) -> MatrixColumns:
     """Locate the filters of a segment's blocks, given their size classes. Raises IndexFault."""
-    found = MatrixColumns(
+    columns = MatrixColumns(
         np.full(len(size_classes), NONE, np.int16), *(np.full(len(size_classes), -1, np.int32) for _ in range(2))
     )
     for run in np.flatnonzero(bloom_matrices.segment == segment).tolist():
@@ -55,14 +55,14 @@ def columns_of(bloom_matrices: BloomMatrices, segment: int, size_classes: np.nda
         if len(members) != bloom_matrices.count[run]:
             raise IndexFault(f"{name}: the size classes of its filters are not those of the snapshot")
         matrix = int(bloom_matrices.run_matrix[run])
-        found.size_class[members] = _kept_size_class(
+        columns.size_class[members] = _kept_size_class(
             int(bloom_matrices.run_size_class[run]), int(bloom_matrices.probes[matrix])
         )
-        found.matrix[members] = matrix
-        found.column[members] = bloom_matrices.begin[run] + np.arange(len(members))
-    if ((found.size_class == NONE) != (size_classes == NONE)).any():
+        columns.matrix[members] = matrix
+        columns.column[members] = bloom_matrices.begin[run] + np.arange(len(members))
+    if ((columns.size_class == NONE) != (size_classes == NONE)).any():
         raise IndexFault(f"{name}: some of its filters are in no bloom matrix")
-    return found
+    return columns
 
 
 def _kept_size_class(size_class: int, probes: int) -> int:
@@ -82,9 +82,9 @@ def merged_columns(plan: MergePlan, by_segment: Mapping[int, MatrixColumns]) -> 
 def plan_merged(segments: Sequence[MatrixColumns]) -> list[MatrixPlan]:
     """Plan the matrices for the filters of some segments."""
     nowhere = Matrix(0, 0, 0, 0)
-    counts = [np.unique(each.size_class[each.size_class != NONE], return_counts=True) for each in segments]
+    counts = [np.unique(segment.size_class[segment.size_class != NONE], return_counts=True) for segment in segments]
     return plan_matrices(
-        [[BloomFragment("", int(c), int(n), nowhere) for c, n in zip(*own, strict=True)] for own in counts]
+        [[BloomFragment("", int(c), int(n), nowhere) for c, n in zip(*classes, strict=True)] for classes in counts]
     )
 
 
@@ -101,30 +101,30 @@ class Gathering:
         """Return the rows of a part: uint8 of shape (rows, width). Raises IndexFault."""
         plan = self.matrices[part.matrix]
         moves = list(self._moves(plan))
-        found = np.empty((part.rows, plan.width), np.uint8)
+        rows_of_part = np.empty((part.rows, plan.width), np.uint8)
         step = max(1, AT_ONCE // (8 * plan.width))
         for start in range(0, part.rows, step):
             rows = np.arange(part.first + start, part.first + min(start + step, part.rows))
             bits = np.zeros((len(rows), 8 * plan.width), np.uint8)
             for move in moves:
                 bits[:, move.to] = self._bits(move, rows)
-            found[start : start + len(rows)] = np.packbits(bits, axis=1, bitorder="little")
-        return found
+            rows_of_part[start : start + len(rows)] = np.packbits(bits, axis=1, bitorder="little")
+        return rows_of_part
 
     def _moves(self, plan: MatrixPlan) -> Iterator[_Move]:
         """Yield which columns come from which matrix, grouped by size of filter."""
-        found: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
+        moves: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
         for run in plan.runs:
-            own = self.segments[run.segment]
-            members = np.flatnonzero(own.size_class == run.size_class)
+            columns = self.segments[run.segment]
+            members = np.flatnonzero(columns.size_class == run.size_class)
             to, bits = run.begin + np.arange(len(members)), 1 << encoding_and_size(run.size_class)[1]
-            order = np.argsort(own.matrix[members], kind="stable")
-            cuts = np.flatnonzero(np.diff(own.matrix[members][order])) + 1
+            order = np.argsort(columns.matrix[members], kind="stable")
+            cuts = np.flatnonzero(np.diff(columns.matrix[members][order])) + 1
             for chosen in np.split(order, cuts):
-                matrix = int(own.matrix[members[chosen[0]]])
-                found.setdefault((matrix, bits), []).append((own.column[members[chosen]], to[chosen]))
-        for (matrix, bits), pairs in found.items():
-            column, to = (np.concatenate(each) for each in zip(*pairs, strict=True))
+                matrix = int(columns.matrix[members[chosen[0]]])
+                moves.setdefault((matrix, bits), []).append((columns.column[members[chosen]], to[chosen]))
+        for (matrix, bits), pairs in moves.items():
+            column, to = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
             yield _Move(matrix, bits, column, to)
 
     def _bits(self, move: _Move, rows: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ def live_blocks_by_build(bloom_matrices: BloomMatrices, segments: np.ndarray) ->
         np.where(live_run, bloom_matrices.count, 0),
         len(bloom_matrices.size_class),
     )
-    found = dict.fromkeys(builds, 0)
+    counts = dict.fromkeys(builds, 0)
     for build, count in zip(builds, live.tolist(), strict=True):
-        found[build] += int(count)
-    return found
+        counts[build] += int(count)
+    return counts

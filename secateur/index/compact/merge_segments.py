@@ -54,9 +54,9 @@ def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
     by_segment = np.argsort(segment, kind="stable")
     cuts = np.flatnonzero(np.diff(segment[by_segment])) + 1
     parts = []
-    for mine in np.split(by_segment, cuts) if len(entries) else ():
-        blocks = spread(first[entries[mine]], count[mine])
-        parts.append(Part(int(segment[mine[0]]), blocks, np.repeat(mine, count[mine])))
+    for of_segment in np.split(by_segment, cuts) if len(entries) else ():
+        blocks = spread(first[entries[of_segment]], count[of_segment])
+        parts.append(Part(int(segment[of_segment[0]]), blocks, np.repeat(of_segment, count[of_segment])))
     file = np.concatenate([np.zeros(0, np.int64), *(part.file for part in parts)])
     chosen = table.take(entries)
     return MergePlan(chosen.identities(), parts, np.argsort(file, kind="stable"))
@@ -68,11 +68,11 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, size_classes: Mappi
     order = plan.order
     blocks = BlockTable(
         np.concatenate([part.file for part in plan.parts]).astype(np.int32)[order],
-        *(np.concatenate([getattr(each.blocks, name) for each in taken])[order] for name in _COUNTS),
+        *(np.concatenate([getattr(segment.blocks, name) for segment in taken])[order] for name in _COUNTS),
     )
-    zone_maps = [_joined([each.zone_maps[c] for each in taken]).take(order) for c in range(len(snapshot.columns))]
-    pages = {c: take_pages(_pages(taken, c), order) for c in sorted({c for each in taken for c in each.pages})}
-    postings = {f: _postings([each.postings[f] for each in taken], order) for f in taken[0].postings}
+    zone_maps = [_joined([segment.zone_maps[c] for segment in taken]).take(order) for c in range(len(snapshot.columns))]
+    pages = {c: take_pages(_pages(taken, c), order) for c in sorted({c for segment in taken for c in segment.pages})}
+    postings = {f: _postings([segment.postings[f] for segment in taken], order) for f in taken[0].postings}
     return SegmentData(
         plan.files,
         blocks,
@@ -112,14 +112,14 @@ def _taken(segment: SegmentData, part: Part) -> _Taken:
 
 
 def _values(postings: Postings, chosen: np.ndarray) -> _Hashes:
-    found = values_by_block(postings, "postings")
-    return [found[block] for block in chosen.tolist()], postings.table.shift
+    values = values_by_block(postings, "postings")
+    return [values[block] for block in chosen.tolist()], postings.table.shift
 
 
 def _joined(parts: Sequence[ZoneMap]) -> ZoneMap:
     """Concatenate zone maps; parts without gaps get empty ones if other parts have gaps."""
     gaps = [part.gaps for part in parts if part.gaps is not None]
-    most = max((len(each.low) for each in gaps), default=0)
+    most = max((len(gaps_of_one.low) for gaps_of_one in gaps), default=0)
     return zonemap.concat([_with_gaps(part, most) for part in parts])
 
 
@@ -129,9 +129,11 @@ def _with_gaps(zone_map: ZoneMap, most: int) -> ZoneMap:
     nothing = gap_table([None] * len(zone_map), most)
     if zone_map.gaps is None:
         return replace(zone_map, gaps=nothing)
-    own = zone_map.gaps
-    low, high = (np.concatenate([a, b[: most - len(a)]]) for a, b in ((own.low, nothing.low), (own.high, nothing.high)))
-    return replace(zone_map, gaps=replace(own, low=low, high=high))
+    of_map = zone_map.gaps
+    low, high = (
+        np.concatenate([a, b[: most - len(a)]]) for a, b in ((of_map.low, nothing.low), (of_map.high, nothing.high))
+    )
+    return replace(zone_map, gaps=replace(of_map, low=low, high=high))
 
 
 def _pages(parts: Sequence[_Taken], c: int) -> PageTable:

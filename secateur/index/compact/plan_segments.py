@@ -37,7 +37,7 @@ class Regrouping:
     """The segments that stay, ascending, and for every new segment its entries in the table of files, in order."""
 
     stay: np.ndarray
-    made: Sequence[np.ndarray]
+    merged: Sequence[np.ndarray]
 
 
 def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.ndarray) -> Regrouping:
@@ -48,23 +48,23 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
     segments = snapshot.as_segments()
     free = is_live & ~fixed[segments.files.segment]
     blocks, rows = int(segments.files.block_count[is_live].sum()), int(segments.files.row_count[is_live].sum())
-    has_postings = any(each.kind == POSTINGS for each in snapshot.filters)
+    has_postings = any(filter_.kind == POSTINGS for filter_ in snapshot.filters)
     target = target_blocks(blocks, rows, snapshot.options.segment_blocks, has_postings=has_postings)
     if snapshot.options.segment_blocks is None:
         target = 1 << (target.bit_length() - 1)  # so that a growing table is seldom cut differently
     surveys = _surveys(store, snapshot, np.flatnonzero(free))
     entry_of = {survey.file: int(entry) for survey, entry in zip(surveys, np.flatnonzero(free), strict=True)}
-    orders = [np.array([entry_of[each.file] for each in part], np.int64) for part in in_key_order(surveys)]
+    orders = [np.array([entry_of[survey.file] for survey in part], np.int64) for part in in_key_order(surveys)]
     worth = _is_filled(segments, is_live, target) & ~fixed
-    found = _cut(segments, orders, worth, target)
+    cut = _cut(segments, orders, worth, target)
     little = np.zeros(len(segments), bool)
     while True:  # what leaves a build makes its matrices smaller; a second run must find nothing to do
-        found = Regrouping(np.union1d(np.flatnonzero(fixed), found.stay), found.made)
-        smaller = _in_small_matrices(segments, found, blocks) & ~little
+        cut = Regrouping(np.union1d(np.flatnonzero(fixed), cut.stay), cut.merged)
+        smaller = _in_small_matrices(segments, cut, blocks) & ~little
         if not smaller.any():
-            return found
+            return cut
         little |= smaller
-        found = _cut(segments, orders, worth & ~little, target)
+        cut = _cut(segments, orders, worth & ~little, target)
 
 
 def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarray:
@@ -74,7 +74,7 @@ def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarr
     return (live >= LEAST_FILLED * target) & (live >= LEAST_LIVE * segments.block_count)
 
 
-def _in_small_matrices(segments: Segments, found: Regrouping, blocks: int) -> np.ndarray:
+def _in_small_matrices(segments: Segments, cut: Regrouping, blocks: int) -> np.ndarray:
     """Mark the segments with filters in small matrices, if that leaves matrices to merge.
 
     A look-up reads its rows from every matrix, so there should be few: those of recent builds are merged until they are
@@ -82,11 +82,11 @@ def _in_small_matrices(segments: Segments, found: Regrouping, blocks: int) -> np
     """
     little = np.zeros(len(segments), bool)
     stays = np.zeros(len(segments), bool)
-    stays[found.stay] = True
+    stays[cut.stay] = True
     for bloom_matrices in segments.bloom_matrices.values():
         least = LEAST_MATRIX * min(blocks, MATRIX_BLOCKS)
         small = {name for name, n in live_blocks_by_build(bloom_matrices, stays).items() if 0 < n < least}
-        if found.made or len(small) > 1:
+        if cut.merged or len(small) > 1:
             little[bloom_matrices.segments_in(build_of(name) in small for name in bloom_matrices.file_name)] = True
     return little
 
@@ -94,7 +94,7 @@ def _in_small_matrices(segments: Segments, found: Regrouping, blocks: int) -> np
 def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, target: int) -> Regrouping:
     """Regroup the files of several orders, each on its own."""
     stay: list[int] = []
-    made: list[np.ndarray] = []
+    merged: list[np.ndarray] = []
     for order in orders:
         whole = _together(segments, order) & worth
         for is_whole, entries in _stretches(segments.files.segment[order], whole, order):
@@ -103,27 +103,27 @@ def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, ta
                 continue
             for group in _groups(segments.files.block_count, entries, target):
                 same = _is_segment(segments, group)
-                stay.append(int(segments.files.segment[group[0]])) if same else made.append(group)
-    return Regrouping(np.array(sorted(stay), np.int64), made)
+                stay.append(int(segments.files.segment[group[0]])) if same else merged.append(group)
+    return Regrouping(np.array(sorted(stay), np.int64), merged)
 
 
 def _together(segments: Segments, order: np.ndarray) -> np.ndarray:
     """Mark the segments whose free files are all adjacent in an order: bool of shape (n_segments,)."""
-    own = segments.files.segment[order]
+    segment = segments.files.segment[order]
     n = len(segments)
     first, last = np.full(n, len(order)), np.full(n, -1)
-    np.minimum.at(first, own, np.arange(len(order)))
-    np.maximum.at(last, own, np.arange(len(order)))
-    return (last >= 0) & (last - first + 1 == np.bincount(own, minlength=n))
+    np.minimum.at(first, segment, np.arange(len(order)))
+    np.maximum.at(last, segment, np.arange(len(order)))
+    return (last >= 0) & (last - first + 1 == np.bincount(segment, minlength=n))
 
 
 def _stretches(segment: np.ndarray, whole: np.ndarray, order: np.ndarray) -> Iterator[tuple[bool, np.ndarray]]:
     """Yield the files of every segment that stays, and the files between two such segments."""
     label = np.where(whole[segment], segment, -1)
     cuts = np.flatnonzero(np.diff(label)) + 1
-    for entries, own in zip(np.split(order, cuts), np.split(label, cuts), strict=True):
+    for entries, labels in zip(np.split(order, cuts), np.split(label, cuts), strict=True):
         if len(entries):
-            yield bool(own[0] >= 0), entries
+            yield bool(labels[0] >= 0), entries
 
 
 def _groups(block_count: np.ndarray, entries: np.ndarray, target: int) -> Iterator[np.ndarray]:
@@ -137,8 +137,8 @@ def _groups(block_count: np.ndarray, entries: np.ndarray, target: int) -> Iterat
 
 def _is_segment(segments: Segments, entries: np.ndarray) -> bool:
     """Whether entries are exactly those of one segment."""
-    own = segments.files.segment[entries]
-    return bool((own == own[0]).all()) and len(entries) == int((segments.files.segment == own[0]).sum())
+    numbers = segments.files.segment[entries]
+    return bool((numbers == numbers[0]).all()) and len(entries) == int((segments.files.segment == numbers[0]).sum())
 
 
 # ---- keys of files ---------------------------------------------------------------------------------------------------
@@ -147,13 +147,13 @@ def _is_segment(segments: Segments, entries: np.ndarray) -> bool:
 def _surveys(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[FileSurvey]:
     """Return entries as a survey would; without a sort key they stay in the order of their segments."""
     chosen = snapshot.files.take(entries)
-    keys = [found for c in _key_columns(snapshot) if (found := _ends(store, snapshot, c)) is not None]
+    keys = [ends for c in _key_columns(snapshot) if (ends := _ends(store, snapshot, c)) is not None]
     if keys:
         begins = [tuple(begin[e] for begin, _ in keys) for e in entries.tolist()]
         last = [keys[0][1][e] for e in entries.tolist()]
     else:
         last = [int(s).to_bytes(8, "big") for s in chosen.segment]
-        begins = [(each,) for each in last]
+        begins = [(last_key,) for last_key in last]
     counts = zip(chosen.block_count.tolist(), chosen.row_count.tolist(), chosen.byte_count.tolist(), strict=True)
     return [
         FileSurvey(file, *count, _NO_SCHEMA, begin, end)
@@ -164,7 +164,11 @@ def _surveys(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[File
 def _key_columns(snapshot: Snapshot) -> list[int]:
     """Return the numbers of the sort key's columns in the index."""
     paths = [column.path for column in snapshot.columns]
-    return [paths.index(each.path) for each in parse_sort_key(snapshot.options.sort_key) if each.path in paths]
+    return [
+        paths.index(sort_column.path)
+        for sort_column in parse_sort_key(snapshot.options.sort_key)
+        if sort_column.path in paths
+    ]
 
 
 def _ends(store: Store, snapshot: Snapshot, c: int) -> tuple[list[bytes], list[bytes]] | None:
@@ -179,10 +183,10 @@ def _ends(store: Store, snapshot: Snapshot, c: int) -> tuple[list[bytes], list[b
     merged = zonemap.merge(whole, np.full(len(whole), -1), offsets_of(count)[filled])
     ends = []
     for bounds in (merged.lower, merged.upper):
-        found = [b""] * len(count)
+        ends_of_entries = [b""] * len(count)
         for entry, end in zip(filled.tolist(), as_bytes(bounds), strict=True):
-            found[entry] = end
-        ends.append(found)
+            ends_of_entries[entry] = end
+        ends.append(ends_of_entries)
     return ends[0], ends[1]
 
 

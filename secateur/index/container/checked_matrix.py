@@ -119,8 +119,8 @@ def read_rows(
     if is_direct:
         return _read_bands(matrix, indices, chosen, read, where, into)
     bands, of_band = np.unique(indices // matrix.band_rows, return_inverse=True)
-    found = _read_bands(matrix, bands, chosen, read, where, None)
-    rows = found.reshape(len(bands) * matrix.band_rows, found.shape[1] // matrix.band_rows)
+    bytes_ = _read_bands(matrix, bands, chosen, read, where, None)
+    rows = bytes_.reshape(len(bands) * matrix.band_rows, bytes_.shape[1] // matrix.band_rows)
     return rows.take(of_band * matrix.band_rows + indices % matrix.band_rows, axis=0, out=into)
 
 
@@ -138,7 +138,7 @@ def _read_bands(
         view = memoryview(whole)
         pieces = [view[(b - low) * size : (b - low + 1) * size] for b in numbers]
     else:
-        pieces = [memoryview(each) for each in read([(matrix.at + b * stride + first, size) for b in numbers])]
+        pieces = [memoryview(data) for data in read([(matrix.at + b * stride + first, size) for b in numbers])]
     cuts = [(i * (STRIP + CHECKSUM), min((i + 1) * (STRIP + CHECKSUM), size)) for i in range(len(strips))]
     first_seed, seeds = matrix.salt + strips.start, matrix.strips
     for band, piece in zip(numbers, pieces, strict=True):
@@ -146,16 +146,16 @@ def _read_bands(
             strip, checksum = piece[begin : end - CHECKSUM], piece[end - CHECKSUM : end]
             if _digest(strip, first_seed + band * seeds + i) != checksum:
                 raise IndexFault(f"band {band} of {where} does not match its checksum")
-    found = np.empty((len(pieces), size - CHECKSUM * len(strips)), np.uint8) if into is None else into
-    _copy_without_checksums(pieces, size, found)
-    return found
+    bytes_ = np.empty((len(pieces), size - CHECKSUM * len(strips)), np.uint8) if into is None else into
+    _copy_without_checksums(pieces, size, bytes_)
+    return bytes_
 
 
-def _copy_without_checksums(pieces: Sequence[memoryview], size: int, found: np.ndarray) -> None:
+def _copy_without_checksums(pieces: Sequence[memoryview], size: int, into: np.ndarray) -> None:
     """Copy pieces of `size` bytes each into rows, without the checksums after their strips."""
     full = size // (STRIP + CHECKSUM)
     rest = size - full * (STRIP + CHECKSUM)
-    for row, piece in zip(found, pieces, strict=True):
+    for row, piece in zip(into, pieces, strict=True):
         raw = np.frombuffer(piece, np.uint8)
         whole = raw[: full * (STRIP + CHECKSUM)].reshape(full, STRIP + CHECKSUM)
         row[: full * STRIP].reshape(full, STRIP)[...] = whole[:, :STRIP]

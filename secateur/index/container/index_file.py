@@ -230,9 +230,9 @@ def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
 
 def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
     chunks = {chunk: Place(*map(_natural, place)) for chunk, place in described["chunks"].items()}
-    matrices = {each: Matrix(*map(_natural, matrix)) for each, matrix in described["matrices"].items()}
+    matrices = {matrix_name: Matrix(*map(_natural, matrix)) for matrix_name, matrix in described["matrices"].items()}
     if not isinstance(described["meta"], dict):
-        raise TypeError("meta is no object")
+        raise TypeError("meta is not an object")
     ends = [place.at + place.size for place in chunks.values()]
     ends += [matrix.at + matrix.nbytes for matrix in matrices.values()]
     if any(matrix.width > MOST_WIDTH or matrix.rows > end for matrix in matrices.values()):  # they take no bytes
@@ -244,7 +244,7 @@ def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
 
 def _natural(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is no offset")
+        raise TypeError(f"{value!r} is not an offset")
     return value
 
 

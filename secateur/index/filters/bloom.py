@@ -79,10 +79,10 @@ def least_bytes(distinct: int, fpr: float) -> float:
 
 def positions(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
     """Return the bit positions of every value: int64 of shape (n, probes)."""
-    found = np.empty((len(hashes), probes), np.int64)
+    result = np.empty((len(hashes), probes), np.int64)
     for probe, at in enumerate(_by_probe(hashes, probes, log2_bits)):
-        found[:, probe] = at
-    return found
+        result[:, probe] = at
+    return result
 
 
 def _by_probe(hashes: Hashes, probes: int, log2_bits: int) -> Iterator[np.ndarray]:

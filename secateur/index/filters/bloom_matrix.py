@@ -132,7 +132,7 @@ def _with_segments(table: BloomMatrices) -> BloomMatrices:
     kept = np.flatnonzero(np.bincount(table.run_matrix[table.segment >= 0], minlength=len(table.size_class)))
     number = np.full(len(table.size_class), -1, np.int64)
     number[kept] = np.arange(len(kept))
-    parts, runs = (np.flatnonzero(number[each] >= 0) for each in (table.part_matrix, table.run_matrix))
+    parts, runs = (np.flatnonzero(number[matrices] >= 0) for matrices in (table.part_matrix, table.run_matrix))
     files, file = np.unique(table.file[parts], return_inverse=True)
     arrays = {name: getattr(table, name)[kept] for name in _MATRIX}
     arrays |= {name: getattr(table, name)[parts] for name in _PART}
@@ -154,10 +154,10 @@ def bloom_matrices_of(
     """Decode the matrices in the arrays of a chunk, over segments with `block_count` blocks. Raises IndexFault."""
     expected = 1 + len(_MATRIX) + len(_PART) + len(_RUN)
     if len(arrays) != expected or any(array.dtype != np.dtype("<i8") for array in arrays):
-        raise IndexFault(f"{where}: these {len(arrays)} arrays are no bloom matrices")
+        raise IndexFault(f"{where}: these {len(arrays)} arrays are not bloom matrices")
     table = BloomMatrices(names, *arrays)
     shapes = [{len(getattr(table, name)) for name in group} for group in (_MATRIX, _PART, _RUN)]
-    if any(len(each) > 1 for each in shapes) or len(table.file_size) != len(names):
+    if any(len(lengths) > 1 for lengths in shapes) or len(table.file_size) != len(names):
         raise IndexFault(f"{where}: the arrays of the bloom matrices differ in length")
     if max(map(max, shapes)) > MOST_PARTS:
         raise IndexFault(f"{where}: the bloom matrices claim {max(map(max, shapes)):,} parts")

@@ -132,7 +132,7 @@ def binary_slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def _slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not is_binary(values.type):
-        raise IndexFault(f"values of type {values.type} are no strings or binaries")
+        raise IndexFault(f"values of type {values.type} are neither strings nor binary")
     offsets, data = text_parts(values)
     return data, offsets[:-1], np.diff(offsets)
 
@@ -196,12 +196,12 @@ def _contest(first: np.ndarray, second: np.ndarray, skipped: int) -> tuple[np.nd
         table[_places(first, positions, skipped, bits)] = positions
     won, lost = [], []
     for positions in chunks:
-        start, own = int(positions[0]), slice(int(positions[0]), int(positions[-1]) + 1)
+        start, range_ = int(positions[0]), slice(int(positions[0]), int(positions[-1]) + 1)
         stayed = table.take(_places(first, positions, skipped, bits), mode="clip")
         here = stayed == positions
-        unlike = first.take(stayed, mode="clip") != first[own]
+        unlike = first.take(stayed, mode="clip") != first[range_]
         alike = np.flatnonzero(~(unlike | here))  # in their first halves
-        unlike[alike] = second.take(stayed.take(alike), mode="clip") != second[own].take(alike)
+        unlike[alike] = second.take(stayed.take(alike), mode="clip") != second[range_].take(alike)
         won.append(np.flatnonzero(here) + start)
         lost.append(np.flatnonzero(unlike) + start)
     return np.concatenate(won), np.concatenate(lost)
@@ -246,15 +246,15 @@ class DistinctHashes:
         self.abandoned = True
         self._parts = []
 
-    def held(self) -> Hashes | None:
+    def collected(self) -> Hashes | None:
         """Return the hashes of all batches, some repeatedly; None after giving up."""
         return None if self.gave_up else joined(self._parts)
 
-    def found(self) -> Hashes | None:
+    def distinct(self) -> Hashes | None:
         """Return the distinct hashes of all batches; None after giving up: the block then has no filter."""
         if self._pending and not self.gave_up:
             self._merge()
-        return self.held()
+        return self.collected()
 
     def _merge(self) -> None:
         whole = joined(self._parts)

@@ -29,29 +29,29 @@ _RECENT_BITS = 16  # size of the table of recent grams: 512 KiB fit a core's cac
 _SPREAD = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4)
 
 
-def add_grams(found: DistinctHashes, texts: pa.Array, n: int, *, folded: bool) -> None:
+def add_grams(distinct: DistinctHashes, texts: pa.Array, n: int, *, folded: bool) -> None:
     """Add the hashes of all n-byte substrings of all non-null texts, 2 <= n <= 8.
 
-    Makes `found` give up if texts must be folded and one cannot be: no filter may be built from it then. `texts` are
+    Makes `distinct` give up if texts must be folded and one cannot be: no filter may be built from it then. `texts` are
     strings or binaries, small or large, or a dictionary array of them.
     """
     if not LEAST_GRAM <= n <= MOST_GRAM:
         raise ValueError(f"grams have {LEAST_GRAM} to {MOST_GRAM} bytes, not {n}")
     recent = _Recent()
-    for part in _parts(found, texts, folded=folded, behind=n - 1):
+    for part in _parts(distinct, texts, folded=folded, behind=n - 1):
         grams = [recent.missing(words, whole) for words, whole in part.windows(n)]
         if grams:
-            found.add(Hashes(*murmur3.hash_words(np.concatenate(grams), n)))
+            distinct.add(Hashes(*murmur3.hash_words(np.concatenate(grams), n)))
 
 
-def add_tokens(found: DistinctHashes, texts: pa.Array, *, folded: bool) -> None:
+def add_tokens(distinct: DistinctHashes, texts: pa.Array, *, folded: bool) -> None:
     """Add the hashes of all tokens of all non-null texts; gives up where :func:`add_grams` does.
 
     A token is a maximal run of digits, ASCII letters, underscores and bytes of 0x80 and above. Only its first 64 bytes
     are hashed, so longer tokens may be confused: look up :func:`token_key`.
     """
-    for part in _parts(found, texts, folded=folded, behind=MOST_TOKEN):
-        found.add(Hashes(*murmur3.hash_slices(part.data, *part.tokens())))
+    for part in _parts(distinct, texts, folded=folded, behind=MOST_TOKEN):
+        distinct.add(Hashes(*murmur3.hash_slices(part.data, *part.tokens())))
 
 
 def grams_within(text: bytes, n: int) -> list[bytes]:
@@ -106,16 +106,19 @@ class _Part:
         return starts[here], lengths[here]
 
 
-def _parts(found: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int) -> Iterator[_Part]:
-    """Yield the bytes of all texts in slices, with one byte before and `behind` bytes after, until `found` gives up."""
+def _parts(distinct: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int) -> Iterator[_Part]:
+    """Yield the bytes of all texts in slices, each with one byte before it and `behind` bytes after it.
+
+    Stop when `distinct` gives up.
+    """
     data, starts, lengths = binary_slices(distinct_where_repeated(used_values(texts)).drop_null())
     if not len(starts):
         return
     borders = np.append(starts, starts[-1] + lengths[-1]).astype(np.int64)
     if folded and not foldable(data[borders[0] : borders[-1]]):
-        found.abandon()
+        distinct.abandon()
     for start in range(int(borders[0]), int(borders[-1]), _SLICE):
-        if found.gave_up:
+        if distinct.gave_up:
             return
         low, stop = max(start - 1, int(borders[0])), min(start + _SLICE, int(borders[-1]))
         high = min(stop + behind, int(borders[-1]))
@@ -126,11 +129,11 @@ def _parts(found: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int)
 
 def _of_token(data: np.ndarray) -> np.ndarray:
     """Mark the bytes that belong to tokens: bool of shape (n,)."""
-    found = (data | 0x20) - np.uint8(ord("a")) < 26  # modulo 256
-    found |= data - np.uint8(ord("0")) < 10
-    found |= data == ord("_")
-    found |= data >= 0x80
-    return found
+    is_part = (data | 0x20) - np.uint8(ord("a")) < 26  # modulo 256
+    is_part |= data - np.uint8(ord("0")) < 10
+    is_part |= data == ord("_")
+    is_part |= data >= 0x80
+    return is_part
 
 
 class _Recent:

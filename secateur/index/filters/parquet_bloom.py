@@ -219,9 +219,9 @@ def holds(native: np.ndarray, hashes: int | np.ndarray) -> np.ndarray:
     """Mark the hashes that a filter of 2^x bits may hold: bool of shape (n,)."""
     log2_bits = log2_bits_of(native)
     assert log2_bits is not None, "sizes are powers of two, as checked when the filter was read"
-    found = positions(hashes, log2_bits)
-    words = native.reshape(-1)[found // WORD_BITS]
-    return ((words >> (found % WORD_BITS).astype(np.uint32)) & 1).all(axis=1)
+    bits = positions(hashes, log2_bits)
+    words = native.reshape(-1)[bits // WORD_BITS]
+    return ((words >> (bits % WORD_BITS).astype(np.uint32)) & 1).all(axis=1)
 
 
 def widen(native: np.ndarray, log2_bits: int) -> np.ndarray:

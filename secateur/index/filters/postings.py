@@ -127,21 +127,21 @@ def blocks_with(
     `read_rows` reads distinct, ascending rows. It is called once, or not at all if no prefix is near. Raises
     IndexFault, prefixed by `where`, for rows that contradict the table.
     """
-    found = np.zeros(table.blocks, bool)
-    found[table.unknown] = True
+    holds = np.zeros(table.blocks, bool)
+    holds[table.unknown] = True
     wanted = sorted_distinct(hashes >> np.uint64(table.shift))
     if not table.rows:
-        return found
+        return holds
     match table.form:
         case Form.BITMAPS:
             chosen = _bitmaps_of(table, wanted)
             if len(chosen):
-                found |= _set_bits(table, read_rows(chosen), where)
+                holds |= _set_bits(table, read_rows(chosen), where)
         case Form.PAIRS:
             chosen = _pages_of(table, wanted)
             if len(chosen):
-                _add_pairs(found, table, wanted, chosen, read_rows(chosen), where)
-    return found
+                _add_pairs(holds, table, wanted, chosen, read_rows(chosen), where)
+    return holds
 
 
 def _bitmaps_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
@@ -171,7 +171,7 @@ def _pages_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
 
 
 def _add_pairs(
-    found: np.ndarray, table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
+    holds: np.ndarray, table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
 ) -> None:
     """Mark the blocks that pages pair with the wanted prefixes. Raises IndexFault."""
     at_once = max(1, PAIRS_AT_ONCE // table.page)
@@ -180,7 +180,7 @@ def _add_pairs(
         prefixes, blocks = _decoded(table, pages[few], rows[few], where)
         here = wanted[np.searchsorted(wanted, prefixes[0]) : np.searchsorted(wanted, prefixes[-1], "right")]
         begin, end = np.searchsorted(prefixes, here), np.searchsorted(prefixes, here, "right")
-        found[blocks[spread(begin, end - begin)]] = True
+        holds[blocks[spread(begin, end - begin)]] = True
 
 
 def _decoded(table: PostingTable, pages: np.ndarray, rows: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -210,11 +210,11 @@ def values_by_block(postings: Postings, where: str) -> list[np.ndarray | None]:
     prefixes, blocks = _all_pairs(postings, where)
     order = np.argsort(blocks, kind="stable")
     hashes = prefixes[order] << np.uint64(table.shift)
-    found: list[np.ndarray | None] = []
-    found += np.split(hashes, np.searchsorted(blocks[order], np.arange(1, table.blocks))) if table.blocks else []
+    values: list[np.ndarray | None] = []
+    values += np.split(hashes, np.searchsorted(blocks[order], np.arange(1, table.blocks))) if table.blocks else []
     for block in table.unknown.tolist():
-        found[block] = None
-    return found
+        values[block] = None
+    return values
 
 
 def _all_pairs(postings: Postings, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -244,7 +244,7 @@ def posting_arrays(table: PostingTable) -> list[np.ndarray]:
 def posting_table_of(arrays: Sequence[np.ndarray], blocks: int, where: str) -> PostingTable:
     """Decode the postings of n blocks. Raises IndexFault."""
     if [array.dtype for array in arrays] != [_SIGNED, _UNSIGNED, _SHORT] or len(arrays[0]) != 5:
-        raise IndexFault(f"{where}: these are no postings of {blocks} blocks")
+        raise IndexFault(f"{where}: these are not postings of {blocks} blocks")
     (form, shift, page, values, pairs), prefixes, unknown = arrays[0].tolist(), *arrays[1:]
     if form not in list(Form) or not 0 <= shift < 64 or not 0 <= values <= pairs:
         raise IndexFault(f"{where}: postings of form {form} with {values} values in {pairs} pairs, less {shift} bits")

@@ -57,18 +57,18 @@ def postings_of(hashes: Sequence[np.ndarray | None], known_from: int = 0) -> Pos
     else:
         form, shift, page = Form.PAIRS, bits + _narrowing(widest), page_for(len(pairs))
         prefixes, rows = _pages(pairs, bits, shift, page, number_type(blocks))
-    unknown = np.array([block for block, each in enumerate(hashes) if each is None], np.int32)
+    unknown = np.array([block for block, of_block in enumerate(hashes) if of_block is None], np.int32)
     return Postings(PostingTable(blocks, form, shift, page, values, len(pairs), prefixes, unknown), rows)
 
 
 def _sorted_pairs(hashes: Sequence[np.ndarray | None], bits: int) -> np.ndarray:
     """Return the distinct pairs, ascending, as uint64: a hash whose last bits are the number of its block."""
-    pairs = np.empty(sum(len(each) for each in hashes if each is not None), np.uint64)
+    pairs = np.empty(sum(len(of_block) for of_block in hashes if of_block is not None), np.uint64)
     end = 0
-    for block, each in enumerate(hashes):
-        if each is not None:
-            begin, end = end, end + len(each)
-            pairs[begin:end] = (each >> np.uint64(bits) << np.uint64(bits)) | np.uint64(block)
+    for block, of_block in enumerate(hashes):
+        if of_block is not None:
+            begin, end = end, end + len(of_block)
+            pairs[begin:end] = (of_block >> np.uint64(bits) << np.uint64(bits)) | np.uint64(block)
     pairs.sort()
     repeated = pairs[1:] == pairs[:-1]
     return pairs[np.append(True, ~repeated)] if repeated.any() else pairs
@@ -95,11 +95,11 @@ def _bitmaps(pairs: np.ndarray, bits: int, values: int, blocks: int) -> tuple[np
     done = 0  # prefixes of earlier chunks
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         chunk = pairs[start : start + PAIRS_AT_ONCE]
-        found = chunk >> np.uint64(bits)
-        first = np.append(done == 0 or bool(found[0] != prefixes[done - 1]), found[1:] != found[:-1])
+        prefix = chunk >> np.uint64(bits)
+        first = np.append(done == 0 or bool(prefix[0] != prefixes[done - 1]), prefix[1:] != prefix[:-1])
         row = np.cumsum(first) + (done - 1)
         done += int(np.count_nonzero(first))
-        prefixes[row[first]] = found[first]
+        prefixes[row[first]] = prefix[first]
         block = chunk & np.uint64((1 << bits) - 1)
         np.bitwise_or.at(rows, (row, (block >> np.uint64(3)).astype(np.intp)), _BITS[block & np.uint64(7)])
     return prefixes, rows

@@ -41,12 +41,12 @@ def columns_with(
         return np.zeros(0, np.int64)
     strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
     width = _width(bloom_matrices, matrix, strips)
-    found = np.zeros(width // WORD, np.uint64)
+    may_hold = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
         rows = np.unique(batch)
         bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
-        found |= _any_of(bits, np.searchsorted(rows, batch))
-    columns_found = members(found.view(np.uint8)) + strips.start * STRIP * 8
+        may_hold |= _any_of(bits, np.searchsorted(rows, batch))
+    columns_found = members(may_hold.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
 
 
@@ -60,32 +60,32 @@ def columns_by_alternative(
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
-    found = np.zeros(_width(bloom_matrices, matrix, strips) // WORD, np.uint64)
-    told, before, count = [], 0, 0
-    for batch in _batches(alternatives, found.nbytes):
+    may_hold = np.zeros(_width(bloom_matrices, matrix, strips) // WORD, np.uint64)
+    hits, before, count = [], 0, 0
+    for batch in _batches(alternatives, may_hold.nbytes):
         rows = np.unique(batch)
         bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
         for which, word, left in _hits(bits, np.searchsorted(rows, batch)):
-            np.bitwise_or.at(found, word, left)
+            np.bitwise_or.at(may_hold, word, left)
             count += len(word)
             if count <= MOST_TOLD_APART:
-                told.append((which + before, word, left))
+                hits.append((which + before, word, left))
         before += len(batch)
     if count > MOST_TOLD_APART:
-        at = members(found.view(np.uint8))
+        at = members(may_hold.view(np.uint8))
         which = np.full(len(at), ANY)
     else:
-        at, which = _bits_of(told)
+        at, which = _bits_of(hits)
     at = at + strips.start * STRIP * 8
     inside = slice(*np.searchsorted(at, columns))
     return at[inside], which[inside]
 
 
-def _bits_of(told: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
+def _bits_of(hits_of_batches: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of the set bits, ascending, and the alternative of each."""
     nothing = np.zeros(0, np.int64)
-    which, word = (np.concatenate([nothing, *(hits[i] for hits in told)]) for i in (0, 1))
-    left = np.concatenate([nothing.view(np.uint64), *(hits[2] for hits in told)])
+    which, word = (np.concatenate([nothing, *(hits[i] for hits in hits_of_batches)]) for i in (0, 1))
+    left = np.concatenate([nothing.view(np.uint64), *(hits[2] for hits in hits_of_batches)])
     hit, bit = np.nonzero(np.unpackbits(left.view(np.uint8), bitorder="little").reshape(-1, 64))
     at = word[hit] * 64 + bit
     order = np.argsort(at, kind="stable")
@@ -103,7 +103,7 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
     Long lists share many rows of a small matrix: if all fit at once, no row is read twice.
     """
     if not isinstance(alternatives, np.ndarray):
-        return [each[None, :] for each in alternatives]
+        return [rows[None, :] for rows in alternatives]
     if len(np.unique(alternatives)) * width <= MOST_READ:
         return [alternatives]
     step = max(1, MOST_READ // (width * max(alternatives.shape[1], 1)))
@@ -116,13 +116,13 @@ def matrix_rows(
     """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes). Raises IndexFault."""
     first, end = np.searchsorted(bloom_matrices.part_matrix, [matrix, matrix + 1]).tolist()
     cuts = np.searchsorted(rows, [*bloom_matrices.first_row[first:end].tolist(), 1 << 40]).tolist()
-    found = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
+    result = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
     for part, (begin, stop) in enumerate(pairwise(cuts), first):
         if begin < stop:
             name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
-            mine = rows[begin:stop] - bloom_matrices.first_row[part]
-            read_rows(bloom_matrices.part(part), mine, _reader(read, name), name, strips, found[begin:stop])
-    return found
+            rows_in_part = rows[begin:stop] - bloom_matrices.first_row[part]
+            read_rows(bloom_matrices.part(part), rows_in_part, _reader(read, name), name, strips, result[begin:stop])
+    return result
 
 
 def _reader(read: ReadFile, name: str) -> Callable[[Sequence[Range]], Sequence[bytes]]:
@@ -133,10 +133,10 @@ def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Return the OR over alternatives of the AND over their rows: uint64 of shape (words,)."""
     if len(wanted) == 1:
         return np.bitwise_and.reduce(rows[wanted[0]], axis=0)
-    found = np.zeros(rows.shape[1], np.uint64)
+    columns = np.zeros(rows.shape[1], np.uint64)
     for _, word, left in _hits(rows, wanted):
-        np.bitwise_or.at(found, word, left)
-    return found
+        np.bitwise_or.at(columns, word, left)
+    return columns
 
 
 def _hits(rows: np.ndarray, wanted: np.ndarray) -> Iterator[Hits]:

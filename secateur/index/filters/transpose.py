@@ -93,8 +93,8 @@ def plan_matrices(fragments: Sequence[Sequence[BloomFragment]]) -> list[MatrixPl
 def _bloom_matrices(fragments: Sequence[Sequence[BloomFragment]]) -> Iterator[range]:
     """Yield ranges of consecutive segments with about as many blocks as a matrix may span."""
     first = blocks = 0
-    for segment, mine in enumerate(fragments):
-        count = sum(fragment.blocks for fragment in mine)
+    for segment, of_segment in enumerate(fragments):
+        count = sum(fragment.blocks for fragment in of_segment)
         if blocks and blocks + count > MATRIX_BLOCKS:
             yield range(first, segment)
             first, blocks = segment, 0
@@ -111,10 +111,10 @@ def _matrices(fragments: Sequence[Sequence[BloomFragment]], segments: range) -> 
     for size_class in sorted(set(target.values())):
         runs, begin = [], 0
         for segment in segments:
-            for own in sorted(c for c in counts if target[c] == size_class):
-                mine = [fragment for fragment in fragments[segment] if fragment.size_class == own]
-                if mine:
-                    runs.append(ColumnSpan(segment, mine, begin))
+            for source in sorted(c for c in counts if target[c] == size_class):
+                of_class = [fragment for fragment in fragments[segment] if fragment.size_class == source]
+                if of_class:
+                    runs.append(ColumnSpan(segment, of_class, begin))
                     begin += GROUP * runs[-1].width
         yield MatrixPlan(size_class, runs)
 
@@ -124,15 +124,15 @@ def _joined(counts: dict[int, int]) -> dict[int, int]:
     size = {size_class: 1 << encoding_and_size(size_class)[1] for size_class in counts}
     total = sum(counts[size_class] * size[size_class] for size_class in counts) // 8
     target = {size_class: size_class for size_class in counts}
-    held = dict(counts)
+    blocks = dict(counts)
     for size_class, greater in pairwise(sorted(counts)):
         encoding, _ = encoding_and_size(size_class)
         if encoding not in OWN_ENCODINGS or encoding != encoding_and_size(greater)[0]:
             continue
-        added = held[size_class] * (size[greater] - size[size_class]) // 8
+        added = blocks[size_class] * (size[greater] - size[size_class]) // 8
         if added <= max(JOINED_SHARE * total, JOINED_BYTES):
-            held[greater] += held.pop(size_class)
-            target = {each: greater if to == size_class else to for each, to in target.items()}
+            blocks[greater] += blocks.pop(size_class)
+            target = {class_: greater if to == size_class else to for class_, to in target.items()}
     return target
 
 
@@ -176,17 +176,17 @@ def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: Rows
 
 def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
     """Return the rows of a part, from the fragments in the store: uint8 of shape (rows, width). Raises IndexFault."""
-    found = np.zeros((part.rows, matrix.width), np.uint8)
+    matrix_rows = np.zeros((part.rows, matrix.width), np.uint8)
     for run in matrix.runs:
         at = run.begin // GROUP
         for fragment in run.fragments:
             bits = 1 << fragment.log2_bits
             rows = min(part.rows, bits)
             first = part.first % bits
-            mine = read_fragment(store, fragment, first, first + rows)
-            found.reshape(-1, rows, matrix.width)[:, :, at : at + fragment.width] = mine
+            fragment_rows = read_fragment(store, fragment, first, first + rows)
+            matrix_rows.reshape(-1, rows, matrix.width)[:, :, at : at + fragment.width] = fragment_rows
             at += fragment.width
-    return found
+    return matrix_rows
 
 
 def written_matrices(

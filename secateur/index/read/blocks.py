@@ -207,27 +207,28 @@ class OpenedBlocks:
 
     def null_counts(self, column: Field) -> np.ndarray:
         """Return a column's NULL count in every block; -1 where it is unknown or comes from file names only."""
-        found = np.full(len(self), -1)
+        counts_of_blocks = np.full(len(self), -1)
         if kind_of(column.type) is None or self.source.file_zones(column) is not None:
-            return found
+            return counts_of_blocks
         if len(self._indexed) and self.source.is_indexed(column):
             parts = list(self._by_segment())
             counts = self.source.null_counts(column, np.array([segment for segment, _ in parts], np.int64))
             known = [
-                np.full(len(at), -1) if own is None else own[at] for (_, at), own in zip(parts, counts, strict=True)
+                np.full(len(at), -1) if counts_of_segment is None else counts_of_segment[at]
+                for (_, at), counts_of_segment in zip(parts, counts, strict=True)
             ]
-            found[: len(self._indexed)] = np.concatenate(known)
+            counts_of_blocks[: len(self._indexed)] = np.concatenate(known)
         if len(self._loose) and self.source.loose is not None:
-            found[len(self._indexed) :] = self.source.loose.null_counts(column)[self._loose]
-        return found
+            counts_of_blocks[len(self._indexed) :] = self.source.loose.null_counts(column)[self._loose]
+        return counts_of_blocks
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
         """Mark the blocks in `numbers` (ascending), and all loose blocks: bool of shape (n,)."""
-        found = np.zeros(len(self), bool)
+        is_among = np.zeros(len(self), bool)
         if len(numbers):
-            found = numbers.take(np.searchsorted(numbers, self.numbers), mode="clip") == self.numbers
-        found[len(self._indexed) :] = True
-        return found
+            is_among = numbers.take(np.searchsorted(numbers, self.numbers), mode="clip") == self.numbers
+        is_among[len(self._indexed) :] = True
+        return is_among
 
     def has_pages(self, column: Field) -> bool:
         """Whether some block may have known pages of a column."""
@@ -239,13 +240,13 @@ class OpenedBlocks:
         if kind is None or self.source.file_zones(column) is not None:
             return None
         parts = list(self._by_segment())
-        found = self.source.pages(column, np.array([segment for segment, _ in parts], np.int64))
-        if all(table is None for table in found):
+        page_tables = self.source.pages(column, np.array([segment for segment, _ in parts], np.int64))
+        if all(table is None for table in page_tables):
             return None
         zones = self.zones(column)
         assert zones is not None, "a column with pages is indexed"
         tables, at = [], 0
-        for (_, within), table in zip(parts, found, strict=True):
+        for (_, within), table in zip(parts, page_tables, strict=True):
             here = slice(at, at + len(within))
             tables.append(_whole(zones.take(here)) if table is None else _taken(table, within, self.row_count[here]))
             at += len(within)

@@ -61,19 +61,19 @@ class ChunkReader:
 
         If any must be read from the store, the chunks in `along` are prefetched with them.
         """
-        found: dict[IndexChunk, Arrays | IndexFault | None] = {chunk: self.nearby(chunk) for chunk in chunks}
-        missing = [chunk for chunk, arrays in found.items() if arrays is None]
+        arrays_of: dict[IndexChunk, Arrays | IndexFault | None] = {chunk: self.nearby(chunk) for chunk in chunks}
+        missing = [chunk for chunk, arrays in arrays_of.items() if arrays is None]
         if missing:
-            others = (chunk for chunk in along if chunk not in found and chunk not in self.ahead)
+            others = (chunk for chunk in along if chunk not in arrays_of and chunk not in self.ahead)
             missing += [chunk for chunk in dict.fromkeys(others) if not self._keep_ahead(chunk)]
         self.reads.stored += len(missing)
         self.reads.stored_bytes += sum(chunk.place.size for chunk in missing)
         for chunk, read in zip(missing, self._spread(missing), strict=True):
-            if chunk in found:
-                found[chunk] = read
+            if chunk in arrays_of:
+                arrays_of[chunk] = read
             else:
                 self.ahead[chunk] = read
-        return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
+        return [arrays for chunk in chunks if (arrays := arrays_of[chunk]) is not None]
 
     def nearby(self, chunk: IndexChunk) -> Arrays | IndexFault | None:
         """Return a chunk that was prefetched (handed out once) or is in the disk cache; None if it must be read."""
@@ -109,23 +109,23 @@ class ChunkReader:
 
         Parts of one file are read together, close ones in one request; several files are read by several threads.
         """
-        found: list[bytes | IndexFault | None] = [self._piece_from_disk(piece) for piece in pieces]
+        contents: list[bytes | IndexFault | None] = [self._piece_from_disk(piece) for piece in pieces]
         by_file: dict[str, list[int]] = {}
-        for i in (i for i, data in enumerate(found) if data is None):
+        for i in (i for i, data in enumerate(contents) if data is None):
             by_file.setdefault(pieces[i].segment, []).append(i)
-        shares = [[pieces[i] for i in mine] for mine in by_file.values()]
+        shares = [[pieces[i] for i in numbers] for numbers in by_file.values()]
         self.reads.stored += sum(map(len, shares))
         self.reads.stored_bytes += sum(piece.place.size for share in shares for piece in share)
         read = _decoders().map(self._stored_bytes, shares) if len(shares) > 1 else map(self._stored_bytes, shares)
-        for mine, of_file in zip(by_file.values(), read, strict=True):
-            for i, data in zip(mine, of_file, strict=True):
-                found[i] = data
-        return [data for data in found if data is not None]
+        for numbers, of_file in zip(by_file.values(), read, strict=True):
+            for i, data in zip(numbers, of_file, strict=True):
+                contents[i] = data
+        return [data for data in contents if data is not None]
 
     def _stored_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """Return the bytes of parts of chunks of one file."""
         try:
-            read = self.store.read_many(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
+            read = self.store.read_many(pieces[0].segment, [(piece.place.at, piece.place.size) for piece in pieces])
         except IndexFault as fault:
             return [fault] * len(pieces)
         return [self._checked(*pair) for pair in zip(pieces, read, strict=True)]

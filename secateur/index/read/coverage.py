@@ -165,7 +165,7 @@ class Coverage:
         if table is None:
             return np.zeros((4, 0), np.int64)
         counts = (np.ones(len(entries), np.int64), table.block_count, table.row_count, table.byte_count)
-        return np.stack([self._add(np.where(entries, each, 0)) for each in counts])
+        return np.stack([self._add(np.where(entries, values, 0)) for values in counts])
 
     def _add(self, values: np.ndarray) -> np.ndarray:
         return np.diff(offsets_of(values)[self.begin])
@@ -215,9 +215,9 @@ class CoveredFiles:
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
         """Mark the files in `numbers`: bool of shape (n_files,)."""
-        found = np.zeros(len(self), bool)
-        found[numbers] = True
-        return found
+        is_among = np.zeros(len(self), bool)
+        is_among[numbers] = True
+        return is_among
 
 
 def uncovered(live: LiveFiles) -> Coverage:
@@ -264,8 +264,8 @@ def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:
 
 def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:
     """Match every entry with a live file by path, size and modification time, ignoring the witness; -1: no match."""
-    found = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
-    candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+    entry = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
+    candidate = pc.fill_null(entry, -1).to_numpy().astype(np.int64)
     same = candidate >= 0
     same[same] = (entries.size[same] == live.size[candidate[same]]) & (
         entries.modified[same] == live.modified[candidate[same]]

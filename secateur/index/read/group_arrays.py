@@ -85,7 +85,7 @@ class ResidentZones:
         self._lock = lock_for(self, "_lock")
         n = int(self._begin[-1])
         words = len(greatest_keys(kind, 0).words)
-        value, null = (np.broadcast_to(np.uint8(each), n) for each in (TRUE | FALSE, 0))
+        value, null = (np.broadcast_to(np.uint8(outcomes), n) for outcomes in (TRUE | FALSE, 0))
         self.zones = Zones(_empty(kind, words, n), _empty(kind, words, n), value, null)
 
     @property
@@ -118,9 +118,9 @@ class ResidentZones:
     def _write(self, segment: int, zone_map: ZoneMap, row_count: np.ndarray | None) -> None:
         chunk = self._chunk(segment)
         self._widen(max(len(zone_map.lower.words), len(zone_map.upper.words)))
-        for mine, theirs in ((self.zones.lower, zone_map.lower), (self.zones.upper, zone_map.upper)):
-            wide, _ = same_width([theirs, mine.take(slice(0, 0))])
-            for word, values in zip(mine.words, wide.words, strict=True):
+        for kept, given in ((self.zones.lower, zone_map.lower), (self.zones.upper, zone_map.upper)):
+            wide, _ = same_width([given, kept.take(slice(0, 0))])
+            for word, values in zip(kept.words, wide.words, strict=True):
                 word[chunk] = values
         if zone_map.gaps is not None:
             self._write_gaps(chunk, zone_map.gaps)
@@ -143,8 +143,8 @@ class ResidentZones:
             shape = (MOST_GAPS, int(self._begin[-1]))
             kept = np.full(shape, INT64_MAX), np.full(shape, INT64_MAX)
             self.zones = replace(self.zones, gaps=kept)
-        for mine, theirs in zip(kept, (gaps.low, gaps.high), strict=True):
-            mine[: len(theirs), chunk] = theirs
+        for array, values in zip(kept, (gaps.low, gaps.high), strict=True):
+            array[: len(values), chunk] = values
 
     def _widen(self, words: int) -> None:
         """Allocate more words for longer strings; readers of the old arrays keep them."""

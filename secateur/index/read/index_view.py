@@ -79,15 +79,15 @@ class IndexView:
     @property
     def file_rows(self) -> np.ndarray:
         """The rows of every live file, from its index entry or its footer; -1 where neither has been read."""
-        found = np.full(len(self.files), -1)
+        rows = np.full(len(self.files), -1)
         if self.coverage.counts_of is not None:
             entries = np.flatnonzero(self.coverage.live >= 0)
-            found[self.coverage.live[entries]] = self.coverage.counts_of.row_count[entries]
+            rows[self.coverage.live[entries]] = self.coverage.counts_of.row_count[entries]
         if self.loose is not None:
             blocks = self.loose.blocks
-            found[blocks.file] = 0
-            np.add.at(found, blocks.file, blocks.row_count)
-        return found
+            rows[blocks.file] = 0
+            np.add.at(rows, blocks.file, blocks.row_count)
+        return rows
 
     def everywhere(self, files: np.ndarray | None) -> np.ndarray:
         """Return the segments that hold a block of a surviving file (None: all files survive), ascending."""
@@ -102,10 +102,10 @@ class IndexView:
         snapshot = self.memory.snapshot
         if not len(snapshot.segments):
             return Descent(_NOTHING, _NOTHING, "no index")
-        found = segment_tree.descend(predicate, snapshot.tree, self._tree_zones, implied)
-        note = f"tree of fan-out {snapshot.tree.fan_out}, {found.visited:,} nodes visited"
-        whole = f", {len(found.whole):,} segments match whole" if len(found.whole) else ""
-        return Descent(found.segments, found.whole, note + whole)
+        descent = segment_tree.descend(predicate, snapshot.tree, self._tree_zones, implied)
+        note = f"tree of fan-out {snapshot.tree.fan_out}, {descent.visited:,} nodes visited"
+        whole = f", {len(descent.whole):,} segments match whole" if len(descent.whole) else ""
+        return Descent(descent.segments, descent.whole, note + whole)
 
     def _tree_zones(self, column: Field) -> Zones | None:
         if self.file_zones(column) is not None:  # these are exact, even where files have a column of that name too
@@ -139,8 +139,8 @@ class IndexView:
         runs: list[Run] = []
         if len(segments):
             complete = self.coverage.complete_under(files)
-            for group, mine in self.memory.by_group(segments):
-                runs += self._runs_of(group, mine, files, complete)
+            for group, of_group in self.memory.by_group(segments):
+                runs += self._runs_of(group, of_group, files, complete)
         return runs
 
     def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
@@ -184,17 +184,17 @@ class IndexView:
 
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
         """Load the zone maps of columns over some runs into memory, all at once."""
-        mine = [run for run in runs if isinstance(run, SegmentRun)]
+        of_segments = [run for run in runs if isinstance(run, SegmentRun)]
         for column in columns:
             if self.file_zones(column) is None and self.is_indexed(column):
-                new = [run for run in mine if column not in run.columns]
+                new = [run for run in of_segments if column not in run.columns]
                 residents = self.memory.zones(column, [(run.group, run.segments) for run in new])
                 for run, resident in zip(new, residents, strict=True):
                     run.columns[column] = resident.zones.take(run.within)
 
     def expect(self, columns: Sequence[Field]) -> None:
         """Announce the columns of a query: if it touches few segments, their chunks are read together."""
-        known = (own for column in columns if (own := self.memory.called(column)) is not None)
+        known = (stored for column in columns if (stored := self.memory.called(column)) is not None)
         self.memory.expected[:] = dict.fromkeys(known)
 
     # ---- look-ups
@@ -258,14 +258,14 @@ class IndexView:
         wanted = list(self.memory.by_group(self.coverage.everywhere))
         begin, blocks = self.memory.groups.group_begin, self.memory.groups.block_begin
         loaded = [
-            mine[resident.loaded[mine - begin[group]]]
-            for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
+            of_group[resident.loaded[of_group - begin[group]]]
+            for resident, (group, of_group) in zip(self.memory.blocks(wanted), wanted, strict=True)
         ]
-        found = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
-        parts = [found.take(np.flatnonzero((found.file >= 0) & (found.row_count > 0)))]
+        opened = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
+        parts = [opened.take(np.flatnonzero((opened.file >= 0) & (opened.row_count > 0)))]
         if self.loose is not None:
-            found = OpenedBlocks(self, self.total + np.arange(len(self.loose.blocks)))
-            parts.append(found.take(np.flatnonzero(found.row_count)))
+            opened = OpenedBlocks(self, self.total + np.arange(len(self.loose.blocks)))
+            parts.append(opened.take(np.flatnonzero(opened.row_count)))
         read = _NOTHING if self.loose is None else self.loose.blocks.file
         return [part for part in parts if len(part)], len(np.setdiff1d(self.coverage.uncovered, read))
 
@@ -289,8 +289,8 @@ class IndexView:
         residents = self.memory.blocks(wanted)
         begin = self.memory.groups.group_begin
         unread = [
-            mine[~resident.loaded[mine - begin[group]]]
-            for resident, (group, mine) in zip(residents, wanted, strict=True)
+            of_group[~resident.loaded[of_group - begin[group]]]
+            for resident, (group, of_group) in zip(residents, wanted, strict=True)
         ]
         if any(map(len, unread)) or self._undecided:
             numbers = self._replaced(numbers, np.concatenate([_NOTHING, *unread]), files)
@@ -310,9 +310,9 @@ class IndexView:
     def _blocks_instead(self, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
         """Return the loose blocks that replace segments: those of their surviving files, from their footers."""
         live = self.coverage.live[elements_of(self.coverage.begin, unread)]
-        found = live[(live >= 0) & (True if files is None else files[live])]
-        self._open_loose(found)
-        return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, found))
+        ordinals = live[(live >= 0) & (True if files is None else files[live])]
+        self._open_loose(ordinals)
+        return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, ordinals))
 
     def _alive(self, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
         """Drop blocks of dead files where a block table became readable only now."""
@@ -325,8 +325,8 @@ class IndexView:
         have = _NOTHING if self.loose is None else self.loose.blocks.file
         new = np.setdiff1d(files, have)
         if len(new):
-            found = self._read_footers(new)
-            self.loose = found if self.loose is None else self.loose.followed_by(found)
+            footers = self._read_footers(new)
+            self.loose = footers if self.loose is None else self.loose.followed_by(footers)
 
     def segments_of(self, numbers: np.ndarray) -> np.ndarray:
         """Return the segments that hold any of the blocks, ascending."""
@@ -366,7 +366,7 @@ class IndexView:
         """Return the zone maps of an indexed column for the given blocks of segments, in parts."""
         residents = self.memory.zones(column, list(self.memory.by_group(self.segments_of(numbers))))
         within = self._within_groups(numbers)
-        return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
+        return [resident.zones.take(positions) for resident, positions in zip(residents, within, strict=True)]
 
     def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
         """Return an indexed column's NULL counts in the blocks of every segment; None where unreadable."""

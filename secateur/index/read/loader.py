@@ -82,16 +82,16 @@ class IndexMemory:
 
     def knows(self, column: Field) -> bool:
         """Whether segments may have zone maps of a column."""
-        own = self.called(column)
-        return own is not None and self.snapshot.number_of(own) is not None
+        stored = self.called(column)
+        return stored is not None and self.snapshot.number_of(stored) is not None
 
     def tree_zones(self, column: Field) -> ZoneMap | None:
         """Return the zone map of a column over all nodes of the tree; None where not indexed. Raises IndexFault."""
-        own = self.called(column)
-        if own is None:
+        stored = self.called(column)
+        if stored is None:
             return None
-        key = (self.store.location, "tree", self.snapshot.number, self.snapshot.created, own)
-        return self.cache.get(key, lambda: self.snapshot.tree_zones(own))
+        key = (self.store.location, "tree", self.snapshot.number, self.snapshot.created, stored)
+        return self.cache.get(key, lambda: self.snapshot.tree_zones(stored))
 
     def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Split ascending segments by group."""
@@ -102,33 +102,33 @@ class IndexMemory:
 
     def has(self, kind: str, column: Field) -> bool:
         """Whether some segment has a chunk of a kind for a column."""
-        own = self.called(column)
-        return own is not None and self._directory(kind, own) is not None
+        stored = self.called(column)
+        return stored is not None and self._directory(kind, stored) is not None
 
     def missing_bytes(self, columns: Sequence[Field], segments: np.ndarray) -> tuple[int, int]:
         """Return how many chunks of zone maps and block tables must be read for the given segments, and their bytes."""
         chunks = size = 0
-        known = (own for column in columns if (own := self.called(column)) is not None)
+        known = (stored for column in columns if (stored := self.called(column)) is not None)
         for column in (None, *known):
             kind = BLOCKS if column is None else ZONE
             what: tuple[Hashable, ...] = (kind,) if column is None else (kind, column)
             directory = self._directory(kind, column)
             if directory is None:
                 continue
-            for group, mine in self.by_group(segments):
+            for group, of_group in self.by_group(segments):
                 resident = self.cache.peek(self._group_key(what, group))
                 if resident is not None:
-                    mine = mine[~resident.loaded[mine - self.groups.group_begin[group]]]
-                chunks, size = chunks + len(mine), size + int(directory.size[mine].sum())
+                    of_group = of_group[~resident.loaded[of_group - self.groups.group_begin[group]]]
+                chunks, size = chunks + len(of_group), size + int(directory.size[of_group].sum())
         return chunks, size
 
     # ---- by group
 
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
         """Return the zone maps of an indexed column over groups, with the wanted segments loaded."""
-        own = self.called(column)
-        assert own is not None, "asked only for columns that `knows` knows"
-        return self._zones(own, wanted)
+        stored = self.called(column)
+        assert stored is not None, "asked only for columns that `knows` knows"
+        return self._zones(stored, wanted)
 
     def _zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
         kind, directory = ordered_kind(column.type), self._directory(ZONE, column)
@@ -136,7 +136,7 @@ class IndexMemory:
         missing = list(self._missing(residents, wanted))
         if not missing:
             return residents
-        there = [each for each in missing if directory is not None and directory.size[each[2]]]
+        there = [chunk for chunk in missing if directory is not None and directory.size[chunk[2]]]
         for resident, within, segment in missing:
             if directory is None or not directory.size[segment]:
                 nothing = unknown(kind, self._block_count(segment))
@@ -155,9 +155,9 @@ class IndexMemory:
     ) -> None:
         kind, n = ordered_kind(column.type), self._block_count(segment)
         with self.faults.tolerated():
-            found = zone_map_of(_sound(arrays), kind, n, self._where(segment, ZONE, column))
-            may_be_all_null = bool((found.null_count > 0).any())
-            resident.fill(within, found, self.row_count(segment) if may_be_all_null else None)
+            zone_map = zone_map_of(_sound(arrays), kind, n, self._where(segment, ZONE, column))
+            may_be_all_null = bool((zone_map.null_count > 0).any())
+            resident.fill(within, zone_map, self.row_count(segment) if may_be_all_null else None)
             return
         resident.fill(within, unknown(kind, n), None, for_good=False)
 
@@ -240,10 +240,10 @@ class IndexMemory:
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
             return size_classes_of(arrays, self._block_count(segment), where)
 
-        (found,) = self._of_filter(SIZE_CLASS, f, np.array([segment]), decode)
-        if found is None:
+        (classes,) = self._of_filter(SIZE_CLASS, f, np.array([segment]), decode)
+        if classes is None:
             raise IndexFault(f"{self.snapshot.segments.name[segment]}: the size classes of its filters cannot be read")
-        return found
+        return classes
 
     def postings(self, f: int, segments: np.ndarray) -> list[StoredPostings | None]:
         """Return the postings of a filter in the given segments; None where absent or unreadable."""
@@ -266,22 +266,22 @@ class IndexMemory:
 
         The arrays over groups only record whether there are any, which is all that pruning needs.
         """
-        own = self.called(column)
-        if own is None:
+        stored = self.called(column)
+        if stored is None:
             return [None] * len(segments)
-        kind = ordered_kind(own.type)
+        kind = ordered_kind(stored.type)
 
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
             return zone_map_of(arrays, kind, self._block_count(segment), where).null_count.copy()
 
-        return self._by_segment(ZONE, own, self._directory(ZONE, own), segments, decode)
+        return self._by_segment(ZONE, stored, self._directory(ZONE, stored), segments, decode)
 
     def pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
         """Return the pages of a column in the given segments; None where absent or unreadable."""
-        own = self.called(column)
-        if own is None:
+        stored = self.called(column)
+        if stored is None:
             return [None] * len(segments)
-        return self._pages(own, segments)
+        return self._pages(stored, segments)
 
     def _pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
         kind = ordered_kind(column.type)
@@ -311,12 +311,12 @@ class IndexMemory:
             return None
         (chunk,) = chunks
         key = (self.store.location, chunk.segment, PAGE_LOCATIONS, None)
-        found = self.cache.peek(key)
-        if found is None:
+        cached = self.cache.peek(key)
+        if cached is None:
             match self.chunks.nearby(chunk):
                 case [np.ndarray(dtype=np.uint8) as array]:
-                    found = self.cache.get(key, lambda: array)
-        return None if found is None else (array_begin(chunk.place.at, 1), found)
+                    cached = self.cache.get(key, lambda: array)
+        return None if cached is None else (array_begin(chunk.place.at, 1), cached)
 
     def _by_segment(
         self,
@@ -333,12 +333,12 @@ class IndexMemory:
         keys = {s: (self.store.location, names[s], kind, what) for s in segments.tolist() if directory.size[s]}
         missing = [s for s, key in keys.items() if not self.cache.holds(key)]
         read = dict(zip(missing, self._read(kind, directory, missing), strict=True))
-        found: dict[int, Value] = {}
+        values: dict[int, Value] = {}
         for segment, key in keys.items():
             with self.faults.tolerated():
                 load = self._loader(decode, segment, kind, what, directory, read.get(segment))
-                found[segment] = self.cache.get(key, load)
-        return [found.get(segment) for segment in segments.tolist()]
+                values[segment] = self.cache.get(key, load)
+        return [values.get(segment) for segment in segments.tolist()]
 
     def _loader(
         self,
@@ -398,7 +398,9 @@ class IndexMemory:
         A plan can do without them: a fault in their locations is reported when they are read.
         """
         with Faults(strict=False).tolerated():
-            directory, page_locations = (self.snapshot.directory(each, None) for each in (kind, PAGE_LOCATIONS))
+            directory, page_locations = (
+                self.snapshot.directory(chunk_kind, None) for chunk_kind in (kind, PAGE_LOCATIONS)
+            )
             if directory is not None and page_locations is not None:
                 return self._chunks(kind, directory, [s for s in segments if page_locations.size[s] <= SHORT])
         return []

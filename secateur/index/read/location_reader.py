@@ -69,16 +69,16 @@ def _piece(memory: IndexMemory, segment: int, place: Place) -> IndexChunk:
 
 def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[IndexChunk, bytes | None]:
     """Return the bytes of places of a segment that are in memory or were prefetched; None for the others."""
-    found = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
-    along = memory.near_locations(segment) if None in found.values() else None
+    contents = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
+    along = memory.near_locations(segment) if None in contents.values() else None
     if along is None:
-        return found
-    return {piece: _part(*along, piece.place) if data is None else data for piece, data in found.items()}
+        return contents
+    return {piece: _part(*along, piece.place) if data is None else data for piece, data in contents.items()}
 
 
 def _in_memory(memory: IndexMemory, piece: IndexChunk) -> bytes | None:
-    found: bytes | None = memory.cache.peek((memory.store.location, piece))
-    return found
+    cached: bytes | None = memory.cache.peek((memory.store.location, piece))
+    return cached
 
 
 def _part(begin: int, data: np.ndarray, place: Place) -> bytes | None:
@@ -120,5 +120,5 @@ def _locations(
     at = np.searchsorted(numbers, head)
     known = (head >= 0) & read[at]
     blocks = [bytes_of(table.place(block)) if k else b"" for block, k in zip(within.tolist(), known, strict=True)]
-    own = np.where(known, at, UNKNOWN).astype(np.int32)
-    return BlockLocations(heads, own, table.placed[:, within], blocks)
+    known_head = np.where(known, at, UNKNOWN).astype(np.int32)
+    return BlockLocations(heads, known_head, table.placed[:, within], blocks)

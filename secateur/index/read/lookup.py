@@ -69,11 +69,11 @@ def answers(
             asked = [_value_filter(memory, question)]
         case Texts():
             asked = list(_text_filters(memory, question))
-    found = [(f, _asked(memory, f, question, segments)) for f in asked if f is not None]
+    hits = [(f, _asked(memory, f, question, segments)) for f in asked if f is not None]
     return [
-        FilterHits(memory.snapshot.filters[f].kind, _within_zones(held, question, zones_of))
-        for f, held in found
-        if held is not None
+        FilterHits(memory.snapshot.filters[f].kind, _within_zones(candidates, question, zones_of))
+        for f, candidates in hits
+        if candidates is not None
     ]
 
 
@@ -97,24 +97,24 @@ def _any_value(numbers: np.ndarray) -> CandidateBlocks:
     return CandidateBlocks(numbers, np.full(len(numbers), ANY))
 
 
-def _within_zones(held: CandidateBlocks, question: Question, zones_of: ZonesOf) -> np.ndarray:
+def _within_zones(candidates: CandidateBlocks, question: Question, zones_of: ZonesOf) -> np.ndarray:
     """Keep the blocks whose zone maps may hold a value that their filters may hold.
 
     Sound: a row with one of the values lies in a block where neither structure denies that value.
     """
-    known = np.flatnonzero(held.value != ANY)
+    known = np.flatnonzero(candidates.value != ANY)
     kind = kind_of(question.column.type)
     if not len(known) or question.points is None or kind is None:
-        return distinct(held.numbers)
-    blocks, unit = np.unique(held.numbers[known], return_inverse=True)
+        return distinct(candidates.numbers)
+    blocks, unit = np.unique(candidates.numbers[known], return_inverse=True)
     zones = zones_of(blocks)
     if zones is None:
-        return distinct(held.numbers)
+        return distinct(candidates.numbers)
     width = max(zones.lower.width, zones.upper.width) if kind is Kind.BYTES else 0
-    keys = keys_from(kind, question.points.tolist(), width).take(held.value[known])
-    left = np.ones(len(held.numbers), bool)
+    keys = keys_from(kind, question.points.tolist(), width).take(candidates.value[known])
+    left = np.ones(len(candidates.numbers), bool)
     left[known] = zones.take(unit).may_hold(keys)
-    return distinct(held.numbers[left])
+    return distinct(candidates.numbers[left])
 
 
 def distinct(numbers: np.ndarray) -> np.ndarray:
@@ -127,12 +127,12 @@ def distinct(numbers: np.ndarray) -> np.ndarray:
 
 def _value_filter(memory: IndexMemory, question: Values) -> int | None:
     """Return the postings, which are exact, or else the bloom filter."""
-    own = {
-        each.kind: f
-        for f, each in enumerate(memory.snapshot.filters)
-        if each.path == question.column.path and same_keys(each.type, question.type)
+    number_of = {
+        filter_.kind: f
+        for f, filter_ in enumerate(memory.snapshot.filters)
+        if filter_.path == question.column.path and same_keys(filter_.type, question.type)
     }
-    return own.get(POSTINGS, own.get(BLOOM))
+    return number_of.get(POSTINGS, number_of.get(BLOOM))
 
 
 def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.ndarray) -> CandidateBlocks | None:
@@ -153,8 +153,8 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
     def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows | None:
         if encoding in OWN_ENCODINGS:
             return AskedRows(positions(hashes, probes, log2_bits), np.arange(len(keys)))
-        found = native_hashes(encoding)
-        return None if found is None else AskedRows(parquet_bloom.positions(found[0], log2_bits), found[1])
+        native = native_hashes(encoding)
+        return None if native is None else AskedRows(parquet_bloom.positions(native[0], log2_bits), native[1])
 
     return _in_bloom_matrices(memory, f, rows_of, segments)
 
@@ -164,38 +164,42 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
 
 def _text_filters(memory: IndexMemory, question: Texts) -> Iterator[int]:
     """Yield the text filters that can answer; a filter of folded texts also serves unfolded questions."""
-    for f, each in enumerate(memory.snapshot.filters):
-        if each.path == question.column.path and each.kind in (NGRAM, TOKEN) and (each.folded or not question.folded):
+    for f, filter_ in enumerate(memory.snapshot.filters):
+        if (
+            filter_.path == question.column.path
+            and filter_.kind in (NGRAM, TOKEN)
+            and (filter_.folded or not question.folded)
+        ):
             yield f
 
 
 def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarray) -> CandidateBlocks | None:
-    own = memory.snapshot.filters[f]
-    parts = [asked_parts(own, alternative, question.tokens) for alternative in question.alternatives]
+    filter_ = memory.snapshot.filters[f]
+    parts = [parts_to_look_up(filter_, alternative, question.tokens) for alternative in question.alternatives]
     if not all(parts):
         return None
-    hashes = [hash_canonical(each) for each in parts]
+    hashes = [hash_canonical(keys) for keys in parts]
 
     def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows:
-        rows = [np.unique(positions(each, probes, log2_bits)) for each in hashes]
+        rows = [np.unique(positions(of_text, probes, log2_bits)) for of_text in hashes]
         return AskedRows(rows, np.arange(len(rows)))
 
     return _in_bloom_matrices(memory, f, rows_of, segments)
 
 
-def asked_parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
+def parts_to_look_up(filter_: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
     """Return the hashed parts of every text that holds some substrings and tokens; empty where the filter cannot
     answer.
 
     A long text is sampled evenly: each part is necessary by itself, so dropping some stays sound.
     """
-    if own.kind == NGRAM:
+    if filter_.kind == NGRAM:
         texts = [*(piece.text for piece in pieces), *tokens]
-        found = [gram for text in texts for gram in grams_within(fold(text) if own.folded else text, own.gram)]
+        parts = [gram for text in texts for gram in grams_within(fold(text) if filter_.folded else text, filter_.gram)]
     else:
         whole = [*(token for piece in pieces for token in tokens_within(piece)), *tokens]
-        found = [token_key(fold(token) if own.folded else token) for token in whole]
-    distinct = list(dict.fromkeys(found))
+        parts = [token_key(fold(token) if filter_.folded else token) for token in whole]
+    distinct = list(dict.fromkeys(parts))
     return distinct[:: -(-len(distinct) // MOST_PARTS) or 1]
 
 
@@ -211,28 +215,32 @@ def _in_bloom_matrices(memory: IndexMemory, f: int, rows_of: RowsOf, segments: n
     wanted[segments] = True
     runs = np.flatnonzero(wanted[bloom_matrices.segment])
     known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
-    found: list[CandidateBlocks] = []
+    candidates: list[CandidateBlocks] = []
     for matrix in np.unique(bloom_matrices.run_matrix[runs]).tolist():
-        mine = runs[bloom_matrices.run_matrix[runs] == matrix]
+        of_matrix = runs[bloom_matrices.run_matrix[runs] == matrix]
         with memory.faults.tolerated():
-            found.append(_in_matrix(memory, f, bloom_matrices, matrix, mine, rows_of))
-            np.add.at(known, bloom_matrices.segment[mine], bloom_matrices.count[mine])
+            candidates.append(_in_matrix(memory, f, bloom_matrices, matrix, of_matrix, rows_of))
+            np.add.at(known, bloom_matrices.segment[of_matrix], bloom_matrices.count[of_matrix])
     counts = np.diff(memory.groups.block_begin)
     partly = segments[known[segments] < counts[segments]]
     unknown = (_without_filter(memory, f, bloom_matrices, segment, int(known[segment])) for segment in partly.tolist())
-    return _joined([*found, *map(_any_value, unknown)])
+    joined = _joined([*candidates, *map(_any_value, unknown)])
+    order = np.argsort(joined.numbers, kind="stable")
+    return CandidateBlocks(joined.numbers[order], joined.value[order])
 
 
 def _joined(parts: Sequence[CandidateBlocks]) -> CandidateBlocks:
+    """Concatenate candidates, in no order."""
+    if len(parts) == 1:
+        return parts[0]
     numbers = np.concatenate([_NOTHING, *(part.numbers for part in parts)])
-    order = np.argsort(numbers, kind="stable")
-    return CandidateBlocks(numbers[order], np.concatenate([_NOTHING, *(part.value for part in parts)])[order])
+    return CandidateBlocks(numbers, np.concatenate([_NOTHING, *(part.value for part in parts)]))
 
 
 def _in_matrix(
     memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, runs: np.ndarray, rows_of: RowsOf
 ) -> CandidateBlocks:
-    """Return the matching blocks of some runs of a matrix. Raises IndexFault."""
+    """Return the matching blocks of some runs of a matrix, in no order. Raises IndexFault."""
     encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[matrix]))
     asked = rows_of(encoding, int(bloom_matrices.probes[matrix]), log2_bits)
     begin, count = bloom_matrices.begin[runs], bloom_matrices.count[runs]
@@ -268,14 +276,16 @@ def _numbers(
     segment = bloom_matrices.segment[runs]
     begin = memory.groups.block_begin
     mixed = bloom_matrices.count[runs] != np.diff(begin)[segment]  # runs that do not cover all blocks of their segments
-    found = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
+    all_candidates = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
     for run in np.unique(runs[mixed]).tolist():
-        own, mine = int(bloom_matrices.segment[run]), runs == run
-        held = _any_value(np.arange(begin[own], begin[own + 1]))
+        segment_of_run, of_run = int(bloom_matrices.segment[run]), runs == run
+        candidates = _any_value(np.arange(begin[segment_of_run], begin[segment_of_run + 1]))
         with memory.faults.tolerated():
-            held = CandidateBlocks(held.numbers[_members(memory, f, bloom_matrices, run)[within[mine]]], value[mine])
-        found.append(held)
-    return _joined(found)
+            candidates = CandidateBlocks(
+                candidates.numbers[_members(memory, f, bloom_matrices, run)[within[of_run]]], value[of_run]
+            )
+        all_candidates.append(candidates)
+    return _joined(all_candidates)
 
 
 def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: int) -> np.ndarray:
@@ -305,15 +315,15 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
     tables = memory.postings(f, segments)
     if all(table is None for table in tables):
         return None
-    found = [_NOTHING]
+    numbers_of_segments = [_NOTHING]
     for segment, table in zip(segments.tolist(), tables, strict=True):
         begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
         numbers = np.arange(begin, end)
         with memory.faults.tolerated():
             if table is not None:
                 numbers = begin + np.flatnonzero(_probed(memory, segment, table, hashes))
-        found.append(numbers)
-    return np.concatenate(found)
+        numbers_of_segments.append(numbers)
+    return np.concatenate(numbers_of_segments)
 
 
 def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:

@@ -86,16 +86,18 @@ def shares_of(catalog: IndexView, query: Query, left: SurvivingSegments, count: 
     cuts = np.searchsorted(done, np.arange(1, count) * (done[-1] / count)) if len(done) else _NOTHING
     alive = coverage.live >= 0 if left.files is None else coverage.surviving(left.files)
     shares = []
-    for mine in np.split(segments, np.unique(cuts)):
-        if len(mine):
-            entries = elements_of(coverage.begin, mine)
+    for of_share in np.split(segments, np.unique(cuts)):
+        if len(of_share):
+            entries = elements_of(coverage.begin, of_share)
             live = coverage.live[entries]
             named = {f: zones for f in fields(left.predicate) if (zones := catalog.file_zones(f)) is not None}
             names = {f: zones.take(np.maximum(live, 0)).where(live >= 0) for f, zones in named.items()}
-            whole = np.intersect1d(mine, left.whole, assume_unique=True)
+            whole = np.intersect1d(of_share, left.whole, assume_unique=True)
             shares.append(
                 (
-                    Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied, naming),
+                    Share(
+                        snapshot.number, snapshot.created, of_share, whole, alive[entries], names, query.implied, naming
+                    ),
                     live,
                 )
             )
@@ -131,7 +133,7 @@ def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) ->
     """Open a catalog restricted to the segments of a share. Raises IndexFault."""
     snapshot = open_snapshot(store, share.number)
     if snapshot.created != share.created:
-        raise IndexFault(f"{snapshot.name} is another one than when the query began")
+        raise IndexFault(f"{snapshot.name} has been replaced since the query began")
     begin = snapshot.segments.file_begin
     entries = elements_of(begin, share.segments)
     if len(entries) != len(share.survives):
@@ -153,8 +155,8 @@ def gathered(
     results: Sequence[bytes], live: Sequence[np.ndarray], left: SurvivingSegments, faults: Faults, reads: Reads
 ) -> Survivors:
     """Join the survivors of all shares, in order; `live` has the live files of every share. Raises IndexFault."""
-    found = [_decoded(*pair, faults, reads) for pair in zip(results, live, strict=True)]
-    blocks, outcomes, ranges = zip(*found, strict=True)
+    decoded = [_decoded(*pair, faults, reads) for pair in zip(results, live, strict=True)]
+    blocks, outcomes, ranges = zip(*decoded, strict=True)
     return left.opened(joined(blocks), np.concatenate(outcomes), joined_ranges(ranges))
 
 

@@ -127,7 +127,7 @@ def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) ->
     words = (len(arrays) - 2) // 2
     expected = _WORDS.get(kind, (_UNSIGNED,) * max(words, 2))
     if [array.dtype for array in arrays] != [*expected, *expected, _SIGNED, _SIGNED]:
-        raise IndexFault(f"{where}: these {len(arrays)} arrays are no zone map of {kind.value} keys")
+        raise IndexFault(f"{where}: these {len(arrays)} arrays are not a zone map of {kind.value} keys")
     *bounds, null_count, nan_count = _vectors(arrays, [array.dtype for array in arrays], n, where)
     if kind is Kind.BYTES and any(length.max(initial=0) > 8 * (words - 1) for length in _lengths(bounds, words)):
         raise IndexFault(f"{where}: a bound is longer than its words")
@@ -150,7 +150,7 @@ def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, w
     """Decode the pages of blocks with `block_rows` rows. Raises IndexFault."""
     n = len(block_rows)
     if [array.dtype for array in arrays[:2]] != [_SIGNED, _SIGNED] or arrays[0].shape != (n + 1,):
-        raise IndexFault(f"{where}: these are no pages of {n} blocks")
+        raise IndexFault(f"{where}: these are not the pages of {n} blocks")
     offsets, first_row = arrays[0], arrays[1]
     count = int(offsets[-1]) if n else 0
     if is_repeated(first_row) and count > n:  # pages of one block begin at different rows
@@ -209,6 +209,6 @@ def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> 
 def _vectors(arrays: Sequence[np.ndarray], dtypes: Sequence[np.dtype], n: int, where: str) -> Sequence[np.ndarray]:
     """Return the arrays if they have these dtypes and n elements each. Raises IndexFault."""
     if [(array.dtype, len(array)) for array in arrays] != [(dtype, n) for dtype in dtypes]:
-        found = ", ".join(f"{len(array)} {array.dtype}" for array in arrays)
-        raise IndexFault(f"{where}: has arrays of {found} instead of {n} each of {', '.join(map(str, dtypes))}")
+        shapes = ", ".join(f"{len(array)} {array.dtype}" for array in arrays)
+        raise IndexFault(f"{where}: has arrays of {shapes} instead of {n} each of {', '.join(map(str, dtypes))}")
     return arrays

@@ -122,7 +122,7 @@ class Segments:
             self.block_count[segments],
             self.row_count[segments],
             replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), counts[segments])),
-            {chunk: found.take(segments) for chunk, found in self.directory.items()},
+            {chunk: stored.take(segments) for chunk, stored in self.directory.items()},
             [zone_map.take(segments) for zone_map in self.zone_maps],
             {f: bloom_matrices.take(segments, len(self)) for f, bloom_matrices in self.bloom_matrices.items()},
         )
@@ -132,9 +132,9 @@ class Segments:
         numbers = [self._number(column) for column in columns]
         directory = {chunk: self.directory[chunk] for chunk in OF_BLOCKS if chunk in self.directory}
         bloom_matrices = {}
-        own_filters = [self._filter(each) for each in filters]
-        for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, own_filters)):
-            for c, number in enumerate(own):
+        own_filters = [self._filter(filter_) for filter_ in filters]
+        for kinds, own_numbers in ((COLUMN_KINDS, numbers), (FILTER_KINDS, own_filters)):
+            for c, number in enumerate(own_numbers):
                 for kind in kinds:
                     if number is not None and (kind, number) in self.directory:
                         directory[kind, c] = self.directory[kind, number]
@@ -156,16 +156,16 @@ class Segments:
 
     def _filter(self, wanted: Filter) -> int | None:
         """Return the number of this table's filter that is equal to `wanted` or serves for it."""
-        for f, own in enumerate(self.filters):
-            if same_filter(own, wanted):
+        for f, filter_ in enumerate(self.filters):
+            if same_filter(filter_, wanted):
                 return f
         return None
 
     def _number(self, column: IndexedColumn) -> int | None:
         """Return the number of this table's column whose keys serve for another."""
-        for c, own in enumerate(self.columns):
-            if own.path == column.path:
-                return c if same_keys(own.type, column.type) else None
+        for c, stored in enumerate(self.columns):
+            if stored.path == column.path:
+                return c if same_keys(stored.type, column.type) else None
         return None
 
 
@@ -207,7 +207,7 @@ def summarised(
         _integers([summary.block_count for summary in summaries]),
         _integers([summary.row_count for summary in summaries]),
         table,
-        {chunk: found for chunk, found in directory.items() if found.size.any() or chunk == BLOCK_TABLE},
+        {chunk: stored for chunk, stored in directory.items() if stored.size.any() or chunk == BLOCK_TABLE},
         [_concat([s.zone_maps[c] for s in summaries], column) for c, column in enumerate(columns)],
         bloom_matrices,
     )

@@ -105,8 +105,8 @@ def encode_snapshot(
     live = np.empty(len(order), np.int64)
     live[order] = np.arange(len(order))
     writer.add("files", [files.size, files.modified, files.witness, files.end, *counts, files.segment, live])
-    for chunk, found in segments.directory.items():
-        writer.add(f"where/{written_name(chunk)}", [found.at, found.size, found.crc])
+    for chunk, stored in segments.directory.items():
+        writer.add(f"where/{written_name(chunk)}", [stored.at, stored.size, stored.crc])
     for f, bloom_matrices in segments.bloom_matrices.items():
         writer.add(
             f"bloom-matrices/{f}",
@@ -156,10 +156,10 @@ class Snapshot:
             self.created = float(meta["created"])
             self.listing_id = int(meta["listing"], 16)
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
-            self.filters = [_filter(each) for each in meta["filters"]]
+            self.filters = [_filter(described) for described in meta["filters"]]
             self.options = _options(meta["options"])
-            told = meta.get("made_of")  # absent in snapshots of the first release
-            self.made_of = None if told is None else _made_of(told, contents.name)
+            made_of = meta.get("made_of")  # absent in snapshots of the first release
+            self.made_of = None if made_of is None else _tables_snapshot_of(made_of, contents.name)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
@@ -255,7 +255,7 @@ class Snapshot:
         where = f"{self.name}: chunk {chunk}"
         arrays = self._contents.arrays(chunk, self._read)
         if [array.dtype for array in arrays[:2]] != [*_TEXTS]:
-            raise IndexFault(f"{where}: these are no bloom matrices")
+            raise IndexFault(f"{where}: these are not bloom matrices")
         names = self._texts(arrays[0], arrays[1], "names of filter files")
         require_names(names, FILTER_NAME, where)
         return bloom_matrices_of(names.to_pylist(), arrays[2:], self.segments.block_count, where)
@@ -271,12 +271,15 @@ class Snapshot:
         return self._directories[chunk]
 
     def _read_directory(self, name: str) -> Directory:
-        found, ends = Directory(*self._arrays(name, (_INT64, _INT64, np.dtype("<u4")))), self.segments.size
-        if any(a.shape != ends.shape for a in (found.at, found.size, found.crc)):
+        directory, ends = Directory(*self._arrays(name, (_INT64, _INT64, np.dtype("<u4")))), self.segments.size
+        if any(a.shape != ends.shape for a in (directory.at, directory.size, directory.crc)):
             raise IndexFault(f"{self.name}: chunk {name} is not about {len(self.segments)} segments")
-        if min(found.at.min(initial=0), found.size.min(initial=0)) < 0 or (found.at > ends - found.size).any():
-            raise IndexFault(f"{self.name}: chunk {name} tells of places outside of the segments")
-        return found
+        if (
+            min(directory.at.min(initial=0), directory.size.min(initial=0)) < 0
+            or (directory.at > ends - directory.size).any()
+        ):
+            raise IndexFault(f"{self.name}: chunk {name} names places outside of the segments")
+        return directory
 
     @cached_property
     def _directories(self) -> dict[ChunkName, Directory | None]:
@@ -298,8 +301,10 @@ class Snapshot:
     def as_segments(self) -> Segments:
         """Return everything the snapshot records about its segments, for the next snapshot. Raises IndexFault."""
         chunks = chunk_names(self.columns, self.filters)
-        bloom_matrices = {f: each for f in range(len(self.filters)) if (each := self.bloom_matrices(f)) is not None}
-        directory = {chunk: found for chunk in chunks if (found := self._directory(chunk)) is not None}
+        bloom_matrices = {
+            f: matrices for f in range(len(self.filters)) if (matrices := self.bloom_matrices(f)) is not None
+        }
+        directory = {chunk: stored for chunk in chunks if (stored := self._directory(chunk)) is not None}
         table = self.segments
         level = np.arange(len(table))
         zone_maps = [self.tree_zones(Field(c.path, c.type)) for c in self.columns]
@@ -315,8 +320,8 @@ class Snapshot:
     def _arrays(self, chunk: str, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
         arrays = self._contents.arrays(chunk, self._read)
         if [array.dtype for array in arrays] != [*dtypes]:
-            found, due = (", ".join(map(str, each)) for each in ([array.dtype for array in arrays], dtypes))
-            raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {found or 'nothing'} instead of {due}")
+            stored, due = (", ".join(map(str, types)) for types in ([array.dtype for array in arrays], dtypes))
+            raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {stored or 'nothing'} instead of {due}")
         return arrays
 
     def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
@@ -347,13 +352,13 @@ def _is_permutation(live: np.ndarray) -> bool:
     return all_within(live, 0, n - 1) and bool((np.bincount(live, minlength=n) == 1).all())
 
 
-def _made_of(told: dict[str, Any], where: str) -> MadeOf:
+def _tables_snapshot_of(described: dict[str, Any], where: str) -> MadeOf:
     """Decode what an index was made of. Raises IndexFault for an invalid file name or a negative size."""
-    found = MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
-    require_names(pa.array([found.manifests]), MANIFESTS_NAME, where)
-    if found.size < 0:
-        raise IndexFault(f"{where}: {found.manifests} cannot have {found.size} bytes")
-    return found
+    made_of = MadeOf(int(described["id"]), str(described["manifests"]), int(described["size"]))
+    require_names(pa.array([made_of.manifests]), MANIFESTS_NAME, where)
+    if made_of.size < 0:
+        raise IndexFault(f"{where}: {made_of.manifests} cannot have {made_of.size} bytes")
+    return made_of
 
 
 def _filter(meta: dict[str, Any]) -> Filter:
@@ -365,13 +370,13 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
     blocks, fpr = meta["segment_blocks"], meta["fpr"]
     return BuildOptions(
         sort_key=tuple(map(str, meta["sort_key"])),
-        filters=tuple(_filter_option(each) for each in meta["filters"]),
+        filters=tuple(_filter_option(described) for described in meta["filters"]),
         gaps=tuple(map(str, meta["gaps"])),
         fpr=None if fpr is None else float(fpr),
         pages=bool(meta["pages"]),
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
-        choices=tuple(_choice(each) for each in meta["choices"]),
+        choices=tuple(_choice(described) for described in meta["choices"]),
         page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
     )
 
@@ -393,12 +398,12 @@ def snapshot_name(number: int) -> str:
 
 def snapshot_files(store: Store) -> dict[int, StoredFile]:
     """Return the snapshot files of a store by number, ascending."""
-    found = {}
+    files = {}
     for file in store.files(FOLDER):
         match = _NAME.fullmatch(file.name.rsplit("/", 1)[-1])
         if match:
-            found[int(match.group(1))] = file
-    return dict(sorted(found.items()))
+            files[int(match.group(1))] = file
+    return dict(sorted(files.items()))
 
 
 def snapshot_numbers(store: Store) -> list[int]:

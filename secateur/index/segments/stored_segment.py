@@ -63,8 +63,8 @@ class StoredSegment:
 
     def zone_map(self, c: int) -> ZoneMap:
         """Read the zone map of a column over the blocks; all unknown where there is none."""
-        found = self.known_zone_map(c)
-        return unknown(ordered_kind(self._field(c).type), self.block_count) if found is None else found
+        zone_map = self.known_zone_map(c)
+        return unknown(ordered_kind(self._field(c).type), self.block_count) if zone_map is None else zone_map
 
     def known_zone_map(self, c: int) -> ZoneMap | None:
         """Read the zone map of a column over the blocks; None where there is none."""
@@ -80,12 +80,12 @@ class StoredSegment:
         arrays = self._arrays(PAGE, self.snapshot.directory(PAGE, column))
         if arrays is None:
             return None
-        found = pages_of(arrays, ordered_kind(column.type), block_rows, self._where(PAGE))
+        pages = pages_of(arrays, ordered_kind(column.type), block_rows, self._where(PAGE))
         places = self._arrays(PLACE, self.snapshot.directory(PLACE, column))
         if places is None:
-            return found
-        count = len(found.first_row)
-        return PageTable(found.offsets, found.first_row, found.zone_map, places_of(places, count, self._where(PLACE)))
+            return pages
+        count = len(pages.first_row)
+        return PageTable(pages.offsets, pages.first_row, pages.zone_map, places_of(places, count, self._where(PLACE)))
 
     def size_classes(self, f: int) -> np.ndarray:
         """Read the size class of every block's filter."""
@@ -102,7 +102,9 @@ class StoredSegment:
         size = int(self.snapshot.segments.size[self.number])
         stored = postings_of(arrays, self.block_count, size, self._where(POSTING))
         every = np.arange(stored.rows.rows)
-        rows = read_rows(stored.rows, every, lambda ranges: [self.read(*each) for each in ranges], self._where(POSTING))
+        rows = read_rows(
+            stored.rows, every, lambda ranges: [self.read(*range_) for range_ in ranges], self._where(POSTING)
+        )
         return Postings(stored.table, rows)
 
     def page_locations(self) -> BlockLocations | None:
@@ -117,7 +119,7 @@ class StoredSegment:
     def _arrays(self, kind: str, directory: Directory | None) -> list[np.ndarray] | None:
         if directory is None or not directory.size[self.number]:
             return None
-        place = Place(*(int(each[self.number]) for each in (directory.at, directory.size, directory.crc)))
+        place = Place(*(int(column[self.number]) for column in (directory.at, directory.size, directory.crc)))
         where = self._where(kind)
         return decode_chunk(check(self.read(place.at, place.size), place, where), where)
 
@@ -146,7 +148,7 @@ def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
     stored = StoredSegment(snapshot, number, read)
     blocks = stored.blocks()
     columns = range(len(snapshot.columns))
-    pages = {c: found for c in columns if (found := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
-    postings = {f: stored.postings(f) for f, each in enumerate(snapshot.filters) if each.kind == POSTINGS}
+    pages = {c: table for c in columns if (table := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
+    postings = {f: stored.postings(f) for f, filter_ in enumerate(snapshot.filters) if filter_.kind == POSTINGS}
     zone_maps = [stored.zone_map(c) for c in columns]
     return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.page_locations())

@@ -29,12 +29,12 @@ MOST_POSTED = 1 << 11  # in postings, one by one; takes as long
 MOST_TEXT = 1 << 17  # bytes of texts whose grams or tokens are looked up; takes as long
 
 
-def wanted(own: Filter, values: pa.Array, draw: np.random.Generator) -> pa.Array:
+def wanted(filter_: Filter, values: pa.Array, draw: np.random.Generator) -> pa.Array:
     """Draw the values to look up: distinct values without NULL, or some texts, uniformly."""
     inner = elements(values).drop_null()
-    inner = inner.cast(own.type) if inner.type != own.type else inner
-    if own.kind in (BLOOM, POSTINGS):
-        most = MOST_VALUES if own.kind == BLOOM else MOST_POSTED
+    inner = inner.cast(filter_.type) if inner.type != filter_.type else inner
+    if filter_.kind in (BLOOM, POSTINGS):
+        most = MOST_VALUES if filter_.kind == BLOOM else MOST_POSTED
         inner = inner.unique()
         return inner if len(inner) <= most else inner.take(pa.array(draw.choice(len(inner), most, replace=False)))
     order = draw.permutation(len(inner))
@@ -47,27 +47,27 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
 
     Raises IndexFault.
     """
-    own = memory.snapshot.filters[f]
-    keys = _asked(own, values)
+    filter_ = memory.snapshot.filters[f]
+    keys = _asked(filter_, values)
     if not keys:
         return None
-    find = _in_postings if own.kind == POSTINGS else _in_bloom_matrices
-    found = find(memory, f, segment, within, keys)
-    if found is None or found.all():
+    find = _in_postings if filter_.kind == POSTINGS else _in_bloom_matrices
+    held = find(memory, f, segment, within, keys)
+    if held is None or held.all():
         return None
-    key = keys[int(np.argmin(found))]
-    type_ = own.type if own.kind in (BLOOM, POSTINGS) else pa.binary()
-    return Contradiction(".".join(own.path), f"the filter ({own.kind})", "without it", shown(key, type_))
+    key = keys[int(np.argmin(held))]
+    type_ = filter_.type if filter_.kind in (BLOOM, POSTINGS) else pa.binary()
+    return Contradiction(".".join(filter_.path), f"the filter ({filter_.kind})", "without it", shown(key, type_))
 
 
-def _asked(own: Filter, values: pa.Array) -> list[Key]:
+def _asked(filter_: Filter, values: pa.Array) -> list[Key]:
     """Return the distinct keys, grams or tokens of values that a filter should hold."""
-    if own.kind in (BLOOM, POSTINGS):
+    if filter_.kind in (BLOOM, POSTINGS):
         keys = keys_of(values)
         return [keys.at(i) for i in range(len(keys))]
-    texts = [fold(text) if own.folded else text for text in values.cast(pa.binary()).to_pylist()]
-    if own.kind == NGRAM:
-        return list({text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)})
+    texts = [fold(text) if filter_.folded else text for text in values.cast(pa.binary()).to_pylist()]
+    if filter_.kind == NGRAM:
+        return list({text[i : i + filter_.gram] for text in texts for i in range(len(text) - filter_.gram + 1)})
     return list({token_key(token) for text in texts for token in tokens_in(text)})
 
 
@@ -122,12 +122,12 @@ def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: in
 def _in_column(
     memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, column: int, keys: Sequence[Key]
 ) -> np.ndarray | None:
-    own = memory.snapshot.filters[f]
+    filter_ = memory.snapshot.filters[f]
     encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[matrix]))
     strips = range(column // (8 * STRIP), column // (8 * STRIP) + 1)
     width = min(STRIP, int(bloom_matrices.width[matrix]) - strips.start * STRIP)
     most = max(1, MOST_READ // (width * int(bloom_matrices.probes[matrix])))
-    alternatives = _alternatives(own, keys[:most], encoding, int(bloom_matrices.probes[matrix]), log2_bits)
+    alternatives = _alternatives(filter_, keys[:most], encoding, int(bloom_matrices.probes[matrix]), log2_bits)
     rows = np.unique(
         np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in alternatives if part is not None)])
     )
@@ -142,12 +142,15 @@ def _any(bits: np.ndarray, rows: np.ndarray, alternatives: np.ndarray) -> bool:
 
 
 def _alternatives(
-    own: Filter, keys: Sequence[Key], encoding: int, probes: int, log2_bits: int
+    filter_: Filter, keys: Sequence[Key], encoding: int, probes: int, log2_bits: int
 ) -> list[np.ndarray | None]:
     """Return the bits of each form of every value; None where a filter in this encoding cannot be asked."""
     if encoding in OWN_ENCODINGS:
-        hashes = hash_keys(keys, ordered_kind(own.type)) if own.kind == BLOOM else hash_canonical(keys)  # type: ignore[arg-type]
+        hashes = hash_keys(keys, ordered_kind(filter_.type)) if filter_.kind == BLOOM else hash_canonical(keys)  # type: ignore[arg-type]
         return list(positions(hashes, probes, log2_bits)[:, None, :])
     stored = parquet_bloom.encoding_of_code(encoding)
-    forms = [parquet_bloom.hashes_of(key, own.type, stored) for key in keys]
-    return [None if each is None else parquet_bloom.positions(np.array(each, np.uint64), log2_bits) for each in forms]
+    forms = [parquet_bloom.hashes_of(key, filter_.type, stored) for key in keys]
+    return [
+        None if hashes_of_key is None else parquet_bloom.positions(np.array(hashes_of_key, np.uint64), log2_bits)
+        for hashes_of_key in forms
+    ]

@@ -42,10 +42,10 @@ class Contradiction:
     column: str
     statistic: str
     recorded: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
-        return f"{self.statistic} of {self.column} is recorded as {self.recorded}, and {self.found} was found"
+        return f"{self.statistic} of {self.column} is recorded as {self.recorded}, and {self.actual} was found"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class ColumnWitness:
     rows: int = 0
     nulls: int = 0
     nans: int = 0
-    found: dict[str, Contradiction] = field(default_factory=dict)  # the first contradiction of every statistic
+    contradictions: dict[str, Contradiction] = field(default_factory=dict)  # the first contradiction of every statistic
     _ends: list[Key] = field(default_factory=list)  # the least and the greatest key of every batch
     _page_nulls: dict[int, int] = field(default_factory=dict)
     _page_nans: dict[int, int] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class ColumnWitness:
                 text = f"{self.segment_rows}, all rows"
                 self._note("the null count of its segment in the tree", text, "a value")
         self._compare_ends()
-        return list(self.found.values())
+        return list(self.contradictions.values())
 
     def _compare_ends(self) -> None:
         """Check that known bounds, except of texts, are the least and greatest value: aggregates rely on that."""
@@ -195,15 +195,15 @@ class ColumnWitness:
         if self.block.upper is not None and self.block.upper != greatest and not unknown_nans:
             self._contradicted("the upper bound", self.block.upper, greatest)
 
-    def _count(self, statistic: str, recorded: int, found: int) -> None:
-        if recorded >= 0 and recorded != found:
-            self._note(statistic, str(recorded), str(found))
+    def _count(self, statistic: str, recorded: int, actual: int) -> None:
+        if recorded >= 0 and recorded != actual:
+            self._note(statistic, str(recorded), str(actual))
 
     def _contradicted(self, statistic: str, recorded: Key, key: Key) -> None:
         self._note(statistic, shown(recorded, self.column.type), shown(key, self.column.type))
 
-    def _note(self, statistic: str, recorded: str, found: str) -> None:
-        self.found.setdefault(statistic, Contradiction(self.name, statistic, recorded, found))
+    def _note(self, statistic: str, recorded: str, actual: str) -> None:
+        self.contradictions.setdefault(statistic, Contradiction(self.name, statistic, recorded, actual))
 
 
 def _ends_of(values: pa.Array) -> list[Key]:
@@ -232,9 +232,9 @@ def tuple_contradictions(
     """Yield the contradictions between a block's rows and the bounds of the sort key's tuples; one array per column."""
     components = [column.component(values.type) for column, values in zip(sort_key, columns, strict=True)]
     rows = encode_rows(columns, components)
-    for statistic, recorded, found in unit.outside(rows):
+    for statistic, recorded, actual in unit.outside(rows):
         name = ", ".join(map(str, sort_key))
-        assert isinstance(recorded, bytes) and isinstance(found, bytes), "tuples are encoded as bytes"
+        assert isinstance(recorded, bytes) and isinstance(actual, bytes), "tuples are encoded as bytes"
         yield Contradiction(
-            name, f"the {statistic} bound of the tuples of the sort key", recorded.hex(), found[:MOST_SHOWN].hex()
+            name, f"the {statistic} bound of the tuples of the sort key", recorded.hex(), actual[:MOST_SHOWN].hex()
         )

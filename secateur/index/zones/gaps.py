@@ -140,7 +140,7 @@ def gaps_of(arrays: Sequence[np.ndarray], n: int, where: str) -> GapTable:
     """Decode the gaps of n blocks. Raises IndexFault."""
     g, odd = divmod(len(arrays), 2)
     if odd or not 1 <= g <= MOST_GAPS or any((array.dtype, len(array)) != (_SIGNED, n) for array in arrays):
-        raise IndexFault(f"{where}: these {len(arrays)} arrays are no gaps of {n} blocks")
+        raise IndexFault(f"{where}: these {len(arrays)} arrays are not gaps of {n} blocks")
     low, high = np.stack(arrays[:g]), np.stack(arrays[g:])
     if (low > high).any() or (high[:-1] > low[1:]).any():
         raise IndexFault(f"{where}: the gaps are out of order")

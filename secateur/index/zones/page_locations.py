@@ -70,8 +70,8 @@ def concat_locations(parts: Sequence[BlockLocations]) -> BlockLocations:
     numbers: dict[bytes, int] = {}
     heads = [np.zeros(0, np.int32)]
     for part in parts:
-        own = [numbers.setdefault(head, len(numbers)) for head in part.heads]
-        heads.append(np.array([*own, UNKNOWN], np.int32)[part.head])
+        heads_of_part = [numbers.setdefault(head, len(numbers)) for head in part.heads]
+        heads.append(np.array([*heads_of_part, UNKNOWN], np.int32)[part.head])
     placed = np.concatenate([np.zeros((2, 0), np.int64), *(part.placed for part in parts)], axis=1)
     used = BlockLocations(
         list(numbers), np.concatenate(heads), placed, [data for part in parts for data in part.blocks]
@@ -101,7 +101,7 @@ def table_arrays(page_locations: BlockLocations, at: int) -> list[np.ndarray]:
 
 def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Return sizes and checksums."""
-    return np.array([len(each) for each in parts], np.int64), np.array([*map(zlib.crc32, parts)], np.uint32)
+    return np.array([len(part) for part in parts], np.int64), np.array([*map(zlib.crc32, parts)], np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class LocationTable:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return sum(each.nbytes for each in vars(self).values())
+        return sum(array.nbytes for array in vars(self).values())
 
     def head_place(self, number: int) -> Place:
         """Return where a head lies."""
@@ -153,17 +153,17 @@ def _place(at: np.ndarray, crc: np.ndarray, number: int) -> Place:
 def location_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LocationTable:
     """Decode the table of a segment of n blocks, in a file of `file_size` bytes. Raises IndexFault."""
     heads = len(arrays[1]) if len(arrays) > 1 else 0
-    due = [(_SIGNED, 1), *((each, heads) for each in _OF_HEADS), *((each, n) for each in _OF_BLOCKS)]
+    due = [(_SIGNED, 1), *((values, heads) for values in _OF_HEADS), *((values, n) for values in _OF_BLOCKS)]
     if [(array.dtype, len(array)) for array in arrays] != due or heads > n:
-        raise IndexFault(f"{where}: these arrays are no table of the page locations of {n} blocks")
+        raise IndexFault(f"{where}: these arrays are not a table of the page locations of {n} blocks")
     begin, head_size, head_crc, head, size, crc, *placed = arrays
     sizes = (head_size, size)
-    total = sum(float(each.sum(dtype=np.float64)) for each in (begin, *sizes))
-    if min(each.min(initial=0) for each in (begin, *sizes)) < 0 or total > _MOST_BYTES:
-        raise IndexFault(f"{where}: there are no page locations of such sizes")
+    total = sum(float(values.sum(dtype=np.float64)) for values in (begin, *sizes))
+    if min(values.min(initial=0) for values in (begin, *sizes)) < 0 or total > _MOST_BYTES:
+        raise IndexFault(f"{where}: page locations cannot have such sizes")
     if head.min(initial=0) < UNKNOWN or head.max(initial=UNKNOWN) >= heads:
         raise IndexFault(f"{where}: a block has a head that is not there")
-    if min(each.min(initial=0) for each in placed) < UNKNOWN:
+    if min(values.min(initial=0) for values in placed) < UNKNOWN:
         raise IndexFault(f"{where}: a row group begins before its file")
     head_at = begin[0] + offsets_of(head_size)
     at = head_at[-1] + offsets_of(size)

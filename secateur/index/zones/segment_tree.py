@@ -67,8 +67,8 @@ def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
     counts = zip((nodes.null_count, nodes.nan_count), (due.null_count, due.nan_count), strict=True)
     tops = (nodes.numbers_upper, due.numbers_upper)
     wrong = filled & (less(due.lower, nodes.lower) | less(nodes.upper, due.upper) | less(*tops))
-    for recorded, own in counts:
-        wrong |= (recorded >= 0) & (recorded != own)
+    for recorded, actual in counts:
+        wrong |= (recorded >= 0) & (recorded != actual)
     return (leaves + np.flatnonzero(wrong[leaves:])).tolist()
 
 

@@ -63,15 +63,15 @@ def parse_sort_column(text: str) -> SortColumn:
     NULL is the least value unless the text says otherwise: first with ASC, last with DESC. A name with dots, spaces,
     commas or parentheses is put in back-quotes. Raises ValueError for anything else.
     """
-    found = _SORT_COLUMN.fullmatch(text)
-    if found is None:
+    match = _SORT_COLUMN.fullmatch(text)
+    if match is None:
         raise InvalidOption(
-            f"{text!r} is no sort column: write a column's name, then ASC or DESC, then NULLS FIRST or NULLS LAST, "
+            f"{text!r} is not a sort column: write a column's name, then ASC or DESC, then NULLS FIRST or NULLS LAST, "
             "both as you like; a name with spaces or dots in back-quotes"
         )
-    descending = (found["direction"] or "").upper() == "DESC"
-    nulls_first = not descending if found["nulls"] is None else found["nulls"].upper() == "FIRST"
-    return SortColumn(split_name(found["name"]), descending, nulls_first)
+    descending = (match["direction"] or "").upper() == "DESC"
+    nulls_first = not descending if match["nulls"] is None else match["nulls"].upper() == "FIRST"
+    return SortColumn(split_name(match["name"]), descending, nulls_first)
 
 
 @lru_cache(maxsize=256)
@@ -86,10 +86,10 @@ def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn 
     Its path begins with an empty name, unlike any column's, and contains everything that the bytes depend on: another
     key, or columns whose keys have changed, make another column.
     """
-    own = {column.path: column.type for column in indexed_columns(schema)}
-    if len(key) < 2 or any(column.path not in own for column in key):
+    types = {column.path: column.type for column in indexed_columns(schema)}
+    if len(key) < 2 or any(column.path not in types for column in key):
         return None
-    parts = (f"{column!r} {_family(own[column.path])}" for column in key)
+    parts = (f"{column!r} {_family(types[column.path])}" for column in key)
     return IndexedColumn(("", *parts), pa.binary())
 
 
@@ -118,7 +118,7 @@ def tuple_condition(
     column = tuple_column(key, schema)
     if column is None or column not in columns:
         return None
-    types = {own.path: own.type for own in indexed_columns(schema)}
+    types = {indexed.path: indexed.type for indexed in indexed_columns(schema)}
     paths = [naming.in_table(c.path) for c in key]
     bound = [
         KeyColumn(Field(path, types[c.path]), c.descending, c.nulls_first) for path, c in zip(paths, key, strict=True)
@@ -142,17 +142,17 @@ def tuple_order(
     column = tuple_column(key, schema) if 1 < len(order) <= len(key) else None
     if column is None or column not in columns:
         return None
-    own = [(naming.in_table(c.path), c.descending, c.nulls_first) for c in key[: len(order)]]
+    key_columns = [(naming.in_table(c.path), c.descending, c.nulls_first) for c in key[: len(order)]]
     for reverse in (False, True):
-        if own == [(o.field.path, o.descending != reverse, o.nulls_first != reverse) for o in order]:
+        if key_columns == [(o.field.path, o.descending != reverse, o.nulls_first != reverse) for o in order]:
             return OrderColumn(Field(column.path, column.type), reverse, nulls_first=False, nullable=False)
     return None
 
 
 def tuple_zone_map(rows: Sequence[Sequence[pa.Array] | None], key: Sequence[SortColumn]) -> ZoneMap:
     """Return the bounds of the tuples of row groups, from their values of the key's columns; None means unknown."""
-    found = [None if values is None else tuple_bounds(values, key) for values in rows]
-    lower, upper = (pa.array([None if each is None else each[i] for each in found], pa.binary()) for i in (0, 1))
+    bounds = [None if values is None else tuple_bounds(values, key) for values in rows]
+    lower, upper = (pa.array([None if ends is None else ends[i] for ends in bounds], pa.binary()) for i in (0, 1))
     nothing = np.zeros(len(rows), np.int64)
     return from_bounds(pa.binary(), lower, upper, nothing, nothing, np.full(len(rows), -1))
 

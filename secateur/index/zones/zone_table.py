@@ -61,7 +61,7 @@ def evaluate(
     matches.
     """
     tree = parse(predicate) if isinstance(predicate, str) else predicate
-    types = _schema_of(zone_maps) if schema is None else pa.schema([_plain_field(each) for each in schema])
+    types = _schema_of(zone_maps) if schema is None else pa.schema([_plain_field(field) for field in schema])
     bound = bind(tree, types, session_time_zone=session_time_zone, ansi=ansi, case_sensitive=case_sensitive)
     outcomes = outcomes_of(rewrite(bound), ZoneTable(zone_maps))
     names = {"may_be_true": TRUE, "may_be_false": FALSE, "may_be_null": NULL}
@@ -91,8 +91,10 @@ class ZoneTable:
         nan_count = self._counts(f"{name}.nan_count") if is_float(column.type) else np.zeros(len(self.table), np.int64)
         row_count = self.row_count
         lower, upper = bounds
-        found = zonemap.from_bounds(column.type, lower, upper, self._counts(f"{name}.null_count"), nan_count, row_count)
-        return found.zones(row_count)
+        zone_map = zonemap.from_bounds(
+            column.type, lower, upper, self._counts(f"{name}.null_count"), nan_count, row_count
+        )
+        return zone_map.zones(row_count)
 
     def _bounds(self, column: str, side: str, type_: pa.DataType) -> pa.Array:
         name = f"{column}.{side}"
@@ -132,7 +134,7 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
 def _plain_field(field: pa.Field) -> pa.Field:
     """Return the column, or the field of a struct, with its plain type."""
     if pa.types.is_struct(field.type):
-        return field.with_type(pa.struct([_plain_field(each) for each in field.type]))
+        return field.with_type(pa.struct([_plain_field(child) for child in field.type]))
     return field.with_type(_plain_type(field.type))
 
 

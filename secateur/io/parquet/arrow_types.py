@@ -177,8 +177,10 @@ def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
             names = [f.name.lower() for f in array.type]
             children = []
             for f in type_:
-                found = names.index(f.name.lower()) if f.name.lower() in names else None
-                child = pa.nulls(len(array), f.type) if found is None else conform_array(array.field(found), f.type)
+                position = names.index(f.name.lower()) if f.name.lower() in names else None
+                child = (
+                    pa.nulls(len(array), f.type) if position is None else conform_array(array.field(position), f.type)
+                )
                 children.append(child)
             return pa.StructArray.from_arrays(children, fields=list(type_), mask=pc.is_null(array))
         case pa.ListType():

@@ -134,9 +134,9 @@ def native_filters(file: pa.NativeFile, footer: Footer, leaf: Leaf, fpr: float) 
     if Doubt.BLOOM_FILTERS in doubts(footer.created_by):
         return no_filters(len(chunks), f"bloom filters by {footer.created_by[:99]} may lack values")
     rows = footer.row_count.tolist()
-    found = [_filter_or_reason(file, chunk, n, encoding, fpr) for chunk, n in zip(chunks, rows, strict=True)]
-    filters = [each if isinstance(each, np.ndarray) else None for each in found]
-    return NativeFilters(encoding, filters, [each if isinstance(each, str) else "" for each in found])
+    results = [_filter_or_reason(file, chunk, n, encoding, fpr) for chunk, n in zip(chunks, rows, strict=True)]
+    filters = [result if isinstance(result, np.ndarray) else None for result in results]
+    return NativeFilters(encoding, filters, [result if isinstance(result, str) else "" for result in results])
 
 
 def no_filters(row_groups: int, reason: str) -> NativeFilters:
@@ -151,32 +151,32 @@ def _filter_or_reason(
     if chunk.bloom_filter is None:
         return "no bloom filter"
     try:
-        found = read_filter(file, *chunk.bloom_filter)
+        filter_ = read_filter(file, *chunk.bloom_filter)
     except InvalidParquet as error:
         return str(error)
-    log2_bits = parquet_bloom.log2_bits_of(found)
+    log2_bits = parquet_bloom.log2_bits_of(filter_)
     if log2_bits is None:
-        return f"a bloom filter of {len(found):,} blocks, no power of two, cannot be sliced"
-    if objection := _objection(found, chunk, row_count, encoding):
+        return f"a bloom filter of {len(filter_):,} blocks, no power of two, cannot be sliced"
+    if objection := _objection(filter_, chunk, row_count, encoding):
         return objection
     for _ in range(log2_bits - MOST_LOG2_BITS):
-        found = parquet_bloom.halve(found)
-    rate = parquet_bloom.expected_fpr(found)
+        filter_ = parquet_bloom.halve(filter_)
+    rate = parquet_bloom.expected_fpr(filter_)
     if rate > MOST_NATIVE_FPR:
-        values = parquet_bloom.distinct_values(found)
-        return f"{100 * rate:.0f} % false positives: {_about(values)} distinct values in {human_bytes(found.nbytes)}"
-    return parquet_bloom.fold(found, fpr)
+        values = parquet_bloom.distinct_values(filter_)
+        return f"{100 * rate:.0f} % false positives: {_about(values)} distinct values in {human_bytes(filter_.nbytes)}"
+    return parquet_bloom.fold(filter_, fpr)
 
 
-def _objection(found: np.ndarray, chunk: Chunk, row_count: int, encoding: Encoding) -> str | None:
+def _objection(filter_: np.ndarray, chunk: Chunk, row_count: int, encoding: Encoding) -> str | None:
     """Return how a filter contradicts itself or the chunk's metadata; None if it does not."""
-    if not parquet_bloom.is_possible(found):
+    if not parquet_bloom.is_possible(filter_):
         return "a bloom filter has bits that no value sets"
-    if not found.any() and chunk.null_count != row_count:
+    if not filter_.any() and chunk.null_count != row_count:
         return "an empty bloom filter, and the row group is not known to be empty"
     bounds = [bound for bound in (chunk.lower, chunk.upper) if bound is not None] if encoding.form in _EXACT else []
     hashes = np.array([xxh64_intdigest(bound) for bound in bounds], np.uint64)
-    if not parquet_bloom.holds(found, hashes).all():
+    if not parquet_bloom.holds(filter_, hashes).all():
         return "a bloom filter lacks the least or the greatest value of its row group"
     return None
 

@@ -79,13 +79,13 @@ def _decode(column: SchemaColumn, leaf: Leaf, values: Sequence[bytes | None]) ->
 
 def _numbers(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
     """Decode little-endian values; those that a narrow type (bool, 8 and 16 bits) cannot hold are null."""
-    stored, held = _NUMBERS.get(kind, ("<i8", "i8"))  # timestamps
+    stored, width = _NUMBERS.get(kind, ("<i8", "i8"))  # timestamps
     plain = np.dtype(stored)
     known = np.array([value is not None and len(value) == plain.itemsize for value in values], bool)
     blank = bytes(plain.itemsize)
     joined = b"".join(value if fits and value else blank for value, fits in zip(values, known, strict=True))
     wide = np.frombuffer(joined, plain)
-    narrow = wide.astype(held)
+    narrow = wide.astype(width)
     if plain.kind != "f":
         known &= narrow == wide
     return pa.array(narrow, mask=~known).view(kind)

@@ -20,11 +20,11 @@ from secateur.io.storage.byte_ranges import Range
 
 _DATA_PAGES = frozenset((0, 3))  # PageType: DATA_PAGE, DATA_PAGE_V2
 _DICTIONARIES = frozenset((2, 8))  # Encoding: PLAIN_DICTIONARY, RLE_DICTIONARY
-_OWN = spec.ColumnMetaData
-_STORED = (_OWN.codec, _OWN.num_values, _OWN.total_uncompressed_size, _OWN.data_page_offset)
+_FIELDS = spec.ColumnMetaData
+_STORED = (_FIELDS.codec, _FIELDS.num_values, _FIELDS.total_uncompressed_size, _FIELDS.data_page_offset)
 _EXACT = (spec.Statistics.is_max_value_exact, spec.Statistics.is_min_value_exact)
 _EITHER = (spec.Statistics.max, spec.Statistics.min, spec.Statistics.max_value, spec.Statistics.min_value)
-_BOUNDS = frozenset(each.id for each in _EITHER)
+_BOUNDS = frozenset(either.id for either in _EITHER)
 FilterPlace: TypeAlias = tuple[
     int, int | None
 ]  # offset and bytes of a bloom filter with its header; None = not recorded
@@ -83,12 +83,12 @@ def column_trust(column: SchemaColumn, type_ordered: bool, doubted: frozenset[Do
 
 def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
     """Return the kinds of bug that would make the null counts of a leaf wrong."""
-    found = {Doubt.NULL_COUNTS}
+    doubts = {Doubt.NULL_COUNTS}
     if len(leaf.path) > 1:
-        found.add(Doubt.NESTED_NULL_COUNTS)
+        doubts.add(Doubt.NESTED_NULL_COUNTS)
     if doubt is Doubt.BYTES:
-        found.add(Doubt.BYTES_NULL_COUNTS if len(leaf.path) == 1 else Doubt.NESTED_BYTES_NULL_COUNTS)
-    return found
+        doubts.add(Doubt.BYTES_NULL_COUNTS if len(leaf.path) == 1 else Doubt.NESTED_BYTES_NULL_COUNTS)
+    return doubts
 
 
 def _doubt(column: SchemaColumn, leaf: Leaf) -> Doubt:
@@ -153,9 +153,9 @@ def _page_counts(metadata: Struct) -> tuple[int, int]:
     if stats is None:
         return -1, -1
     pages = [
-        (required(each, spec.PageEncodingStats.encoding), required(each, spec.PageEncodingStats.count))
-        for each in stats
-        if each.get(spec.PageEncodingStats.page_type.id) in _DATA_PAGES
+        (required(entry, spec.PageEncodingStats.encoding), required(entry, spec.PageEncodingStats.count))
+        for entry in stats
+        if entry.get(spec.PageEncodingStats.page_type.id) in _DATA_PAGES
     ]
     return sum(count for encoding, count in pages if encoding in _DICTIONARIES), sum(count for _, count in pages)
 
@@ -209,9 +209,9 @@ def _null_count(statistics: Struct, leaf: Leaf, row_count: int) -> int:
 
 def _ranges(chunk: Struct) -> tuple[Range | None, Range | None]:
     """Return where the OffsetIndex and the ColumnIndex lie."""
-    own = spec.ColumnChunk
-    offset_index = _range(chunk, own.offset_index_offset, own.offset_index_length)
-    return offset_index, _range(chunk, own.column_index_offset, own.column_index_length)
+    fields = spec.ColumnChunk
+    offset_index = _range(chunk, fields.offset_index_offset, fields.offset_index_length)
+    return offset_index, _range(chunk, fields.column_index_offset, fields.column_index_length)
 
 
 def _range(chunk: Struct, offset_field: ThriftField[int], length_field: ThriftField[int]) -> Range | None:

@@ -59,14 +59,14 @@ def _stated(
     file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], indexes: dict[Range, bytes]
 ) -> ChunkLocations:
     """Return the locations of some leaves according to the footer and the OffsetIndexes."""
-    rows, size, found = int(footer.row_count[row_group]), file.size(), {}
+    rows, size, chunks = int(footer.row_count[row_group]), file.size(), {}
     for leaf in leaves:
         chunk = footer.chunks(row_group)[leaf]
         pages = _pages(chunk, indexes, rows, size)
         locations = None if chunk.stored is None else column_locations(chunk.stored, pages, size)
         if locations is not None:
-            found[leaf] = locations
-    return ChunkLocations(rows, found)
+            chunks[leaf] = locations
+    return ChunkLocations(rows, chunks)
 
 
 def _completed(
@@ -80,8 +80,8 @@ def _completed(
             chunks = list(threads.map(walk, unknown))
     else:
         chunks = list(map(walk, unknown))
-    found = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
-    return ChunkLocations(locations.row_count, {**locations.chunks, **found})
+    completed = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
+    return ChunkLocations(locations.row_count, {**locations.chunks, **completed})
 
 
 def _walked(
@@ -90,14 +90,14 @@ def _walked(
     """Return the location of a chunk by its page headers; None if they are not consistent."""
     stored = footer.chunks(row_group)[leaf].stored
     assert stored is not None, "so it is for the leaves that have locations"
-    found = walked(file, stored, columns[leaf], int(footer.row_count[row_group]), gap)
-    return None if found is None else column_locations(*found, file.size())
+    walk = walked(file, stored, columns[leaf], int(footer.row_count[row_group]), gap)
+    return None if walk is None else column_locations(*walk, file.size())
 
 
 def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> dict[Range, bytes]:
     """Read the OffsetIndexes that lie in the file; none if their total length exceeds it."""
     size = file.size()
-    places = [each for chunk in chunks if (each := chunk.offset_index) is not None and sum(each) <= size]
+    places = [range_ for chunk in chunks if (range_ := chunk.offset_index) is not None and sum(range_) <= size]
     if sum(length for _, length in places) > size:
         return {}
     return dict(zip(places, map(bytes, read_ranges(file, places, gap)), strict=True))

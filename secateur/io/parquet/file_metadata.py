@@ -34,8 +34,17 @@ from secateur.io.parquet.thrift import (
 from secateur.io.parquet.thrift_encoding import encoded, integer, list_of, structure
 
 MAGIC = b"PAR1"
-_OWN = spec.FileMetaData
-_KEPT = {each.id for each in (_OWN.version, _OWN.schema, _OWN.key_value_metadata, _OWN.created_by, _OWN.column_orders)}
+_FIELDS = spec.FileMetaData
+_KEPT = {
+    kept_field.id
+    for kept_field in (
+        _FIELDS.version,
+        _FIELDS.schema,
+        _FIELDS.key_value_metadata,
+        _FIELDS.created_by,
+        _FIELDS.column_orders,
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ class FileMetadata:
     @cached_property
     def columns(self) -> tuple[SchemaColumn, ...]:
         """The leaf columns, by ordinal."""
-        return read_columns(required_list(self._values, _OWN.schema))
+        return read_columns(required_list(self._values, _FIELDS.schema))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -108,7 +117,7 @@ class FileMetadata:
         """
         described = [*self._without_values]
         for ordinal, place in chunks.items():
-            described[ordinal] = _column_chunk(self._own[ordinal], place)
+            described[ordinal] = _column_chunk(self._column_metadata[ordinal], place)
         group = [
             encoded(spec.RowGroup.columns, list_of(STRUCT, described)),
             encoded(spec.RowGroup.total_byte_size, integer(sum(place.size for place in chunks.values()))),
@@ -118,14 +127,14 @@ class FileMetadata:
         return footer + len(footer).to_bytes(4, "little") + MAGIC
 
     @cached_property
-    def _own(self) -> tuple[bytes, ...]:
+    def _column_metadata(self) -> tuple[bytes, ...]:
         """By ordinal, the fields of ColumnMetaData that are the same in all chunks of a leaf."""
         return tuple(map(_own_metadata, self.columns))
 
     @cached_property
     def _without_values(self) -> tuple[bytes, ...]:
         """By ordinal, a ColumnChunk without values."""
-        return tuple(_column_chunk(own, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for own in self._own)
+        return tuple(_column_chunk(metadata, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for metadata in self._column_metadata)
 
 
 @lru_cache(maxsize=64)
@@ -142,9 +151,9 @@ def head_of(footer: Mapping[int, WireField]) -> FileMetadata:
 def _footer(fields: Mapping[int, WireField], row_count: int, row_groups: Sequence[bytes]) -> bytes:
     """Encode a FileMetaData with other row groups."""
     groups = list_of(STRUCT, row_groups)
-    own = [encoded(_OWN.num_rows, integer(row_count)), encoded(_OWN.row_groups, groups)]
+    counts = [encoded(_FIELDS.num_rows, integer(row_count)), encoded(_FIELDS.row_groups, groups)]
     kept = [(number, field.kind, field.data) for number, field in fields.items() if number in _KEPT]
-    return structure(sorted([*kept, *own]))
+    return structure(sorted([*kept, *counts]))
 
 
 def _key_values(pairs: Sequence[Struct]) -> dict[bytes, bytes]:
@@ -162,7 +171,7 @@ def _own_metadata(column: SchemaColumn) -> bytes:
     )
 
 
-def _column_chunk(own: bytes, place: ChunkPlace) -> bytes:
+def _column_chunk(metadata_of_file: bytes, place: ChunkPlace) -> bytes:
     start, size, of_column = integer(place.start), integer(place.size), spec.ColumnMetaData
     metadata = [
         encoded(of_column.codec, integer(place.codec)),
@@ -173,7 +182,7 @@ def _column_chunk(own: bytes, place: ChunkPlace) -> bytes:
     ]
     if place.dictionary:
         metadata.append(encoded(of_column.dictionary_page_offset, start))
-    described = own + structure(metadata, behind=of_column.path_in_schema.id)
+    described = metadata_of_file + structure(metadata, behind=of_column.path_in_schema.id)
     return structure([encoded(spec.ColumnChunk.file_offset, start), encoded(spec.ColumnChunk.meta_data, described)])
 
 

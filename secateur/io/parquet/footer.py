@@ -242,11 +242,11 @@ def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> Pa
     for chunk, rows in zip(_chunks(footer, leaf), footer.row_count.tolist(), strict=True):
         assert chunk.offset_index is not None, "checked by read_page_index"
         try:
-            found = read_pages(decode_struct(data[chunk.offset_index]), rows, footer._file_size)
-            if found is None:
+            leaf_pages = read_pages(decode_struct(data[chunk.offset_index]), rows, footer._file_size)
+            if leaf_pages is None:
                 return None
-            pages.append(found)
-            statistics.append(_page_statistics(chunk, column, trust, found, data))
+            pages.append(leaf_pages)
+            statistics.append(_page_statistics(chunk, column, trust, leaf_pages, data))
         except MalformedThrift as error:
             raise InvalidParquet(f"the page index of {display(column.names)} is malformed: {error}") from error
     return assemble(column, leaf, pages, statistics)

@@ -30,7 +30,7 @@ def encode_locations(locations: ChunkLocations) -> bytes:
     leaves = sorted(locations.chunks)
     chunks = [locations.chunks[leaf] for leaf in leaves]
     pages = [chunk.pages for chunk in chunks if chunk.pages is not None]
-    if len(leaves) > MOST_LEAVES or sum(len(each.rows) for each in pages) > MOST_PAGES:
+    if len(leaves) > MOST_LEAVES or sum(len(chunk_pages.rows) for chunk_pages in pages) > MOST_PAGES:
         return b""
     start, stop = (np.array([getattr(chunk, name) for chunk in chunks], np.int64) for name in ("start", "stop"))
     base = int(start[0]) if chunks else 0
@@ -46,9 +46,9 @@ def encode_locations(locations: ChunkLocations) -> bytes:
         np.array([_NO_PAGES if chunk.pages is None else len(chunk.pages.rows) for chunk in chunks], np.int64),
     ]
     of_pages = [
-        [np.diff(each.offset) - each.size[:-1] for each in pages],
-        [each.size for each in pages],
-        [each.rows for each in pages],
+        [np.diff(chunk_pages.offset) - chunk_pages.size[:-1] for chunk_pages in pages],
+        [chunk_pages.size for chunk_pages in pages],
+        [chunk_pages.rows for chunk_pages in pages],
     ]
     of_pages[0] = [_with_first(chunk, gaps) for chunk, gaps in zip(_paged(chunks), of_pages[0], strict=True)]
     joined = [np.concatenate([_NOTHING, *parts]) for parts in of_pages]
@@ -105,7 +105,7 @@ def decode_locations(data: bytes, file_size: int, where: str, leaves: Collection
         and bool((dictionary_pages <= np.maximum(count, 0)).all())
     )
     if not sound:
-        raise IndexFault(f"{where}: these numbers are no page locations")
+        raise IndexFault(f"{where}: these numbers are not page locations")
     rows_before, bytes_before = offsets_of(page_rows), offsets_of(page_gap + page_size)
     size = dictionary + np.diff(bytes_before[first]) + tail
     ends = base + np.cumsum(gap + size)  # a chunk begins where the previous one ends, plus a gap
@@ -119,13 +119,13 @@ def decode_locations(data: bytes, file_size: int, where: str, leaves: Collection
     for i, leaf in enumerate(ordinals.tolist()):
         if leaves is not None and leaf not in leaves:
             continue
-        mine = slice(int(first[i]), int(first[i + 1]))
-        behind = int(start[i] + dictionary[i] - bytes_before[mine.start])
+        of_chunk = slice(int(first[i]), int(first[i + 1]))
+        behind = int(start[i] + dictionary[i] - bytes_before[of_chunk.start])
         pages = PageLocations(
-            behind + bytes_before[1:][mine] - page_size[mine],
-            page_size[mine],
-            rows_before[:-1][mine] - rows_before[mine.start],
-            page_rows[mine],
+            behind + bytes_before[1:][of_chunk] - page_size[of_chunk],
+            page_size[of_chunk],
+            rows_before[:-1][of_chunk] - rows_before[of_chunk.start],
+            page_rows[of_chunk],
         )
         chunks[leaf] = ColumnLocations(
             start=int(start[i]),
@@ -144,12 +144,12 @@ def _arrays(data: bytes, where: str) -> tuple[np.ndarray, list[np.ndarray], list
     """Return the numbers of the block, of its leaves and of their pages, with their lengths checked."""
     arrays = decode_chunk(data, where)
     if len(arrays) != 1 + _LEAF_ARRAYS + _PAGE_ARRAYS:
-        raise IndexFault(f"{where}: {len(arrays)} arrays are no page locations")
+        raise IndexFault(f"{where}: {len(arrays)} arrays are not page locations")
     block, of_leaves, of_pages = arrays[0], arrays[1 : 1 + _LEAF_ARRAYS], arrays[1 + _LEAF_ARRAYS :]
     m, p = len(of_leaves[0]), len(of_pages[0])
     lengths = [2, *[m] * _LEAF_ARRAYS, *[p] * _PAGE_ARRAYS]
     if [len(array) for array in arrays] != lengths or m > MOST_LEAVES or p > MOST_PAGES:
-        raise IndexFault(f"{where}: the arrays are no page locations of {m} columns and {p} pages")
+        raise IndexFault(f"{where}: the arrays are not page locations of {m} columns and {p} pages")
     return _wide(block), list(map(_wide, of_leaves)), list(map(_wide, of_pages))
 
 

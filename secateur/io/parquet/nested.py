@@ -43,7 +43,7 @@ def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
             offsets, elements = _lists(parts)
             large = pa.types.is_large_list_view(type_)
             of, width = (pa.LargeListViewArray, np.int64) if large else (pa.ListViewArray, np.int32)
-            starts, sizes = (from_numpy(each.astype(width)) for each in (offsets[:-1], np.diff(offsets)))
+            starts, sizes = (from_numpy(ends.astype(width)) for ends in (offsets[:-1], np.diff(offsets)))
             values = joined(type_.value_type, elements)
             return of.from_arrays(starts, sizes, values, type=type_, mask=_nulls(parts[0]))
         case _:
@@ -52,8 +52,8 @@ def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
 
 def _children(parts: Sequence[pa.Array], name: str) -> list[pa.Array]:
     """Return the child of that name from every part that has it."""
-    found = [(part, part.type.get_field_index(name)) for part in parts]
-    return [part.field(i) for part, i in found if i >= 0]
+    places = [(part, part.type.get_field_index(name)) for part in parts]
+    return [part.field(i) for part, i in places if i >= 0]
 
 
 def _lists(parts: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:

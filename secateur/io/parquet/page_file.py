@@ -40,12 +40,12 @@ def decoded(head: FileMetadata, read: Mapping[int, ReadPages], rows: RowSelectio
     Raises InvalidParquet if a column has another number of rows, and any error of pyarrow.
     """
     file = opened_small_file(small_file(head, read))
-    found: dict[str, list[pa.ChunkedArray]] = {}
-    for leaf, each in read.items():
-        table = rows.within(each.chosen.cover, _decoded_leaf(file, leaf, each.chosen))
-        found.setdefault(table.column_names[0], []).append(table.column(0))
-    schema = head.schema_of(found)
-    return pa.Table.from_arrays([_whole(field.type, found[field.name]) for field in schema], schema=schema)
+    columns: dict[str, list[pa.ChunkedArray]] = {}
+    for leaf, pages in read.items():
+        table = rows.within(pages.chosen.cover, _decoded_leaf(file, leaf, pages.chosen))
+        columns.setdefault(table.column_names[0], []).append(table.column(0))
+    schema = head.schema_of(columns)
+    return pa.Table.from_arrays([_whole(field.type, columns[field.name]) for field in schema], schema=schema)
 
 
 def require_readable(head: FileMetadata, leaf: int, read: ReadPages) -> None:
@@ -58,14 +58,14 @@ def small_file(head: FileMetadata, read: Mapping[int, ReadPages]) -> bytes:
     parts: list[View] = [MAGIC]
     places: dict[int, ChunkPlace] = {}
     start = len(MAGIC)
-    for leaf, each in read.items():
-        own = [each.dictionary, *(page for page, _ in each.pages)]
-        size = sum(map(len, own))
-        values = sum(header.value_count for _, header in each.pages)
-        places[leaf] = ChunkPlace(start, size, len(each.dictionary), values, each.chosen.chunk.codec)
-        parts += own
+    for leaf, pages in read.items():
+        contents = [pages.dictionary, *(page for page, _ in pages.pages)]
+        size = sum(map(len, contents))
+        values = sum(header.value_count for _, header in pages.pages)
+        places[leaf] = ChunkPlace(start, size, len(pages.dictionary), values, pages.chosen.chunk.codec)
+        parts += contents
         start += size
-    rows = max(len(each.chosen.cover) for each in read.values())
+    rows = max(len(pages.chosen.cover) for pages in read.values())
     return b"".join([*parts, head.footer(rows + 1, places)])
 
 
@@ -79,4 +79,4 @@ def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: PageSelection) -> pa.
 
 def _whole(type_: pa.DataType, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Assemble a column from its leaves."""
-    return parts[0] if len(parts) == 1 else pa.chunked_array([joined(type_, [each.combine_chunks() for each in parts])])
+    return parts[0] if len(parts) == 1 else pa.chunked_array([joined(type_, [part.combine_chunks() for part in parts])])

@@ -43,15 +43,15 @@ def page_header(data: memoryview) -> PageHeader:
         if place is None:
             raise InvalidParquet(f"a page of type {type_}")
         field, num_values, encoding = place
-        own = required(fields, field)
+        of_type = required(fields, field)
         header = PageHeader(
             type=type_,
             size=size,
             compressed=required(fields, spec.PageHeader.compressed_page_size),
             uncompressed=required(fields, spec.PageHeader.uncompressed_page_size),
-            value_count=required(own, num_values),
-            row_count=optional(own, spec.DataPageHeaderV2.num_rows) if type_ == DATA_PAGE_V2 else None,
-            encoding=required(own, encoding),
+            value_count=required(of_type, num_values),
+            row_count=optional(of_type, spec.DataPageHeaderV2.num_rows) if type_ == DATA_PAGE_V2 else None,
+            encoding=required(of_type, encoding),
         )
     except MalformedThrift as error:
         raise InvalidParquet(f"the page header is malformed: {error}") from error

@@ -52,7 +52,7 @@ class PageReader:
                 f"which has {locations.row_count} rows"
             )
         chosen = self._chosen(row_group, locations, rows)
-        windows = -(-sum(each.byte_count for each in chosen.values()) // WINDOW_BYTES)
+        windows = -(-sum(selection.byte_count for selection in chosen.values()) // WINDOW_BYTES)
         if windows <= 1:
             yield self._table(row_group, chosen, rows)
             return
@@ -84,21 +84,24 @@ class PageReader:
         """Read the selected pages of every leaf with the likely dictionaries, then the dictionaries found to be
         needed.
         """
-        wanted = [leaf for leaf, each in chosen.items() if each.is_dictionary_likely]
-        ranges = [range_ for each in chosen.values() for range_ in each.ranges]
+        wanted = [leaf for leaf, selection in chosen.items() if selection.is_dictionary_likely]
+        ranges = [range_ for selection in chosen.values() for range_ in selection.ranges]
         data = iter(self._bytes([*ranges, *(chosen[leaf].dictionary for leaf in wanted)]))
-        pages = {leaf: each.checked(data) for leaf, each in chosen.items()}
+        pages = {leaf: selection.checked(data) for leaf, selection in chosen.items()}
         dictionaries = dict(zip(wanted, data, strict=True))
         missed = [
             leaf
-            for leaf, own in pages.items()
-            if leaf not in dictionaries and any(header.needs_dictionary for _, header in own)
+            for leaf, pages_of_leaf in pages.items()
+            if leaf not in dictionaries and any(header.needs_dictionary for _, header in pages_of_leaf)
         ]
         late = self._bytes([chosen[leaf].dictionary for leaf in missed])
         dictionaries |= dict(zip(missed, late, strict=True))
         for leaf, dictionary in dictionaries.items():
             chosen[leaf].require_dictionary(memoryview(dictionary))
-        return {leaf: ReadPages(chosen[leaf], own, dictionaries.get(leaf, b"")) for leaf, own in pages.items()}
+        return {
+            leaf: ReadPages(chosen[leaf], pages_of_leaf, dictionaries.get(leaf, b""))
+            for leaf, pages_of_leaf in pages.items()
+        }
 
     def _bytes(self, ranges: Sequence[Range]) -> Sequence[View]:
         try:
@@ -110,12 +113,12 @@ class PageReader:
 
     def _blame(self, read: Mapping[int, ReadPages]) -> None:
         """Raise InvalidParquet for the first page that cannot be decoded separately."""
-        for leaf, each in read.items():
-            for i in range(len(each.pages)):
+        for leaf, pages in read.items():
+            for i in range(len(pages.pages)):
                 try:
-                    require_readable(self.head, leaf, each.only(i))
+                    require_readable(self.head, leaf, pages.only(i))
                 except (pa.ArrowException, OSError, InvalidParquet) as error:
-                    raise each.chosen.trouble(i, error) from None
+                    raise pages.chosen.trouble(i, error) from None
 
     def _named(self, row_group: int, leaf: int) -> str:
         return f"{self.shown}: row group {row_group}, column {display(self.head.columns[leaf].names)}"

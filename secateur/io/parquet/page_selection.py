@@ -60,27 +60,27 @@ class PageSelection:
 
     def checked(self, data: Iterator[View]) -> list[Page]:
         """Return the pages from the bytes of their ranges. Raises InvalidParquet."""
-        found: list[Page] = []
+        checked_pages: list[Page] = []
         sizes, rows = self.pages.size[self.number].tolist(), self.pages.rows[self.number].tolist()
         for _ in self.ranges:
             run, at = memoryview(next(data)), 0
             while at < len(run):
-                page = run[at : at + sizes[len(found)]]
+                page = run[at : at + sizes[len(checked_pages)]]
                 try:
-                    found.append((page, self._header(page, rows[len(found)])))
+                    checked_pages.append((page, self._header(page, rows[len(checked_pages)])))
                 except InvalidParquet as error:
-                    raise self.trouble(len(found), error) from None
+                    raise self.trouble(len(checked_pages), error) from None
                 at += len(page)
-        return found
+        return checked_pages
 
     def _header(self, data: memoryview, rows: int) -> PageHeader:
         header = page_header(data)
         if header.type == DICTIONARY_PAGE:
             raise InvalidParquet("a dictionary page where a data page should be")
         self._require_sizes(header, len(data))
-        told = header.row_count if self.column.repetition else header.value_count
-        if told is not None and told != rows:
-            raise InvalidParquet(f"it says that it has {told} rows instead of {rows}")
+        count = header.row_count if self.column.repetition else header.value_count
+        if count is not None and count != rows:
+            raise InvalidParquet(f"it says that it has {count} rows instead of {rows}")
         if header.value_count < rows or header.value_count > self.chunk.value_count:
             raise InvalidParquet(
                 f"it says that it has {header.value_count} values for {rows} rows, "

@@ -55,15 +55,15 @@ def walked(
     """
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     try:
-        found = _headers(_Window(file, start + stored.size, gap), start)
+        headers = _headers(_Window(file, start + stored.size, gap), start)
     except InvalidParquet:
         return None
-    data = [(at, header) for at, header in found if header.type != DICTIONARY_PAGE]
-    if not data or any(header.type == DICTIONARY_PAGE for _, header in found[1:]) or row_count <= 0:
+    data = [(at, header) for at, header in headers if header.type != DICTIONARY_PAGE]
+    if not data or any(header.type == DICTIONARY_PAGE for _, header in headers[1:]) or row_count <= 0:
         return None
     if sum(header.value_count for _, header in data) != stored.value_count:
         return None
-    if max(header.uncompressed for _, header in found) > stored.uncompressed:
+    if max(header.uncompressed for _, header in headers) > stored.uncompressed:
         return None
     rows = _rows([header for _, header in data], column, row_count)
     if rows is None or min(rows) < 1 or sum(rows) != row_count:
@@ -81,17 +81,17 @@ def walked(
 
 def _headers(window: _Window, start: int) -> list[tuple[int, PageHeader]]:
     """Return the start and header of every page of a chunk. Raises InvalidParquet if they do not fill the chunk."""
-    found: list[tuple[int, PageHeader]] = []
+    headers: list[tuple[int, PageHeader]] = []
     position = start
     while position < window.stop:
         header = _header(window, position)
-        found.append((position, header))
+        headers.append((position, header))
         position += header.size + header.compressed
-        if len(found) > MOST_PAGES:
+        if len(headers) > MOST_PAGES:
             raise InvalidParquet(f"more than {MOST_PAGES} pages")
     if position != window.stop:
         raise InvalidParquet("the last page does not end where its chunk does")
-    return found
+    return headers
 
 
 def _header(window: _Window, position: int) -> PageHeader:
@@ -112,7 +112,7 @@ def _rows(headers: list[PageHeader], column: SchemaColumn, row_count: int) -> li
         if any(header.row_count not in (None, header.value_count) for header in headers):
             return None
         return [header.value_count for header in headers]
-    told = [header.row_count for header in headers if header.row_count is not None]
-    if len(told) == len(headers):
-        return told
+    counts = [header.row_count for header in headers if header.row_count is not None]
+    if len(counts) == len(headers):
+        return counts
     return [row_count] if len(headers) == 1 else None

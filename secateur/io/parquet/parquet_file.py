@@ -152,35 +152,35 @@ class ParquetFile:
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """Return the leaf column of a path, ignoring case; None if there is none outside lists and maps."""
-        found = self._leaves.get(_folded(path), ())
-        return next((leaf for leaf in found if leaf.path == path), found[0] if found else None)
+        leaves = self._leaves.get(_folded(path), ())
+        return next((leaf for leaf in leaves if leaf.path == path), leaves[0] if leaves else None)
 
     @cached_property
     def _leaves(self) -> Mapping[tuple[str, ...], Sequence[Leaf]]:
         """The leaf columns by lower-case path."""
-        found: dict[tuple[str, ...], list[Leaf]] = {}
+        leaves: dict[tuple[str, ...], list[Leaf]] = {}
         for leaf in self.footer.leaves:
-            found.setdefault(_folded(leaf.path), []).append(leaf)
-        return found
+            leaves.setdefault(_folded(leaf.path), []).append(leaf)
+        return leaves
 
     @cached_property
     def _fields(self) -> Mapping[str, Sequence[pa.Field]]:
         """The columns by lower-case name."""
-        found: dict[str, list[pa.Field]] = {}
+        fields: dict[str, list[pa.Field]] = {}
         for column in self.schema:
-            found.setdefault(column.name.lower(), []).append(column)
-        return found
+            fields.setdefault(column.name.lower(), []).append(column)
+        return fields
 
     def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
         """Return the type of a path in this file, or None if the file lacks it."""
-        own, type_ = self._fields.get(path[0].lower(), ()), None
+        candidates, type_ = self._fields.get(path[0].lower(), ()), None
         for name, below in zip(path, (*path[1:], None), strict=True):
-            if not own:
+            if not candidates:
                 return None
-            type_ = next((f for f in own if f.name == name), own[0]).type
+            type_ = next((f for f in candidates if f.name == name), candidates[0]).type
             if below is None or not pa.types.is_struct(type_):
                 return type_
-            own = [f for f in type_ if f.name.lower() == below.lower()]
+            candidates = [f for f in type_ if f.name.lower() == below.lower()]
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:

@@ -171,9 +171,9 @@ class RowGroupReader(Generic[OpenFile]):
         """The reader for row groups whose page locations are all known."""
 
         def locations(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
-            found = self._locations(row_group, leaves)
-            assert found is not None, "asked only for row groups whose locations are known"
-            return found
+            known = self._locations(row_group, leaves)
+            assert known is not None, "asked only for row groups whose locations are known"
+            return known
 
         return PageReader(self.path, self.file, self.head, locations, self.gap)
 
@@ -186,8 +186,8 @@ class RowGroupReader(Generic[OpenFile]):
 
     def _locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         stored = self._stored_locations(row_group)
-        found = None if stored is None else stored.of(leaves)
-        return found if found is not None and found.has_pages else self._own_locations(row_group, leaves)
+        known = None if stored is None else stored.of(leaves)
+        return known if known is not None and known.has_pages else self._own_locations(row_group, leaves)
 
     def _stored_locations(self, row_group: int) -> ChunkLocations | None:
         """Return the index's page locations of a row group; None if it has none."""

@@ -58,9 +58,11 @@ class RowSelection:
 
         If they are few they are copied, so that the memory of the other rows is released.
         """
-        held = np.cumsum(cover.stop - cover.start) - (cover.stop - cover.start)  # where each range begins in the table
+        row_in_table = np.cumsum(cover.stop - cover.start) - (
+            cover.stop - cover.start
+        )  # where each range begins in the table
         piece = np.searchsorted(cover.start, self.start, "right") - 1
-        begin = self.start - cover.start[piece] + held[piece]
+        begin = self.start - cover.start[piece] + row_in_table[piece]
         if not len(begin):
             return table.slice(0, 0)
         if len(begin) > MOST_SLICES or len(self) < len(cover) * LEAST_SHARE:
@@ -115,8 +117,10 @@ def intersection(a: RowSelection, b: RowSelection) -> RowSelection:
     """Return the rows that are in both."""
     first = np.searchsorted(b.stop, a.start, "right")
     count = np.maximum(np.searchsorted(b.start, a.stop, "left") - first, 0)
-    own, other = np.repeat(np.arange(len(a.start)), count), spread(first, count)
-    return RowSelection(np.maximum(a.start[own], b.start[other]), np.minimum(a.stop[own], b.stop[other]))
+    first_range, other = np.repeat(np.arange(len(a.start)), count), spread(first, count)
+    return RowSelection(
+        np.maximum(a.start[first_range], b.start[other]), np.minimum(a.stop[first_range], b.stop[other])
+    )
 
 
 def merged(start: np.ndarray, stop: np.ndarray) -> RowSelection:

@@ -52,7 +52,7 @@ class WireField:
 
 def wire_fields(data: bytes) -> dict[int, WireField]:
     """Return the fields of the structure that starts at the first byte, by id. Raises MalformedThrift."""
-    found: dict[int, WireField] = {}
+    fields: dict[int, WireField] = {}
     field, position = 0, 0
     try:
         while header := data[position]:
@@ -65,10 +65,10 @@ def wire_fields(data: bytes) -> dict[int, WireField]:
             start, value = position, cast(object, kind == _TRUE)
             if not _TRUE <= kind <= _FALSE:
                 value, position = _READERS[kind](data, position, _MAX_DEPTH - 1)
-            found[field] = WireField(kind, data[start:position], value)
+            fields[field] = WireField(kind, data[start:position], value)
     except IndexError:
         raise MalformedThrift(f"ends inside a structure, after {len(data)} bytes") from None
-    return found
+    return fields
 
 
 class ThriftField(Generic[T]):

@@ -75,7 +75,7 @@ def doubts(created_by: str) -> frozenset[Doubt]:
     name = application[1].lower() if application else ""
     version = _VERSION.search(created_by)
     numbers = tuple(int(part) for part in version.groups() if part) if version else ()
-    found = {
+    known = {
         doubt
         for bug in _BUGS
         if name == bug.application and (not bug.fixed or numbers < bug.fixed)
@@ -84,5 +84,5 @@ def doubts(created_by: str) -> frozenset[Doubt]:
     # Encodings of different lengths do not compare as their bytes do. Only parquet-mr is known to compare values
     # (BINARY_AS_SIGNED_INTEGER_COMPARATOR); apache/arrow-rs#10860 and #11073 did not.
     if name != "parquet-mr":
-        found.add(Doubt.VARIABLE_DECIMALS)
-    return frozenset(found)
+        known.add(Doubt.VARIABLE_DECIMALS)
+    return frozenset(known)

@@ -24,7 +24,7 @@ from secateur.io.scan.block_samples import Facts, Place, Sample, Tried, read_fac
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.conjuncts import alive, conjuncts
 from secateur.pruning.explain.advice import CLUSTERING, Advice, Amount, Proposal, QueryCost, estimated, ranked
-from secateur.pruning.explain.altered import with_gaps
+from secateur.pruning.explain.replaced_zones import with_gaps
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, fields
 from secateur.pruning.questions import Values, questions
@@ -39,8 +39,8 @@ def advice(whole: PlannedScan, plans: Sequence[PlannedScan], most: int) -> Advic
     tried = what_to_try(whole, plans)
     samples = [sample(plan, most, number) for number, plan in enumerate(plans)]
     facts = read_facts(tried, sample(whole, most), samples)
-    table = _Table(tried, whole, [each.without(facts) for each in samples], facts)
-    asked = [table.question(each) for each in table.samples]
+    table = _Table(tried, whole, [one.without(facts) for one in samples], facts)
+    asked = [table.question(one) for one in table.samples]
     proposals = [*table.filters(), *table.gaps(), *table.clusterings(asked)]
     return Advice(tuple(asked), ranked(proposals, asked), len(table.every), len(facts))
 
@@ -62,24 +62,26 @@ class _Table:
         """All blocks of the table."""
         return self.whole.survivors.blocks
 
-    def question(self, own: Sample) -> QueryCost:
+    def question(self, sample: Sample) -> QueryCost:
         """Return what a predicate reads, and the least that it could read."""
-        matches = [self.facts[place].matches[own.number] for place in own.places]
+        matches = [self.facts[place].matches[sample.number] for place in sample.places]
         least = None
         if None not in matches:
-            found = sum(map(bool, matches))
-            least = own.now.scaled(estimated(found, len(own.at), len(own.blocks), self._typical(own, own.leaves)))
-        return QueryCost(str(own.plan.written), own.now, least, len(own.at))
+            hits = sum(map(bool, matches))
+            least = sample.now.scaled(
+                estimated(hits, len(sample.at), len(sample.blocks), self._typical(sample, sample.leaves))
+            )
+        return QueryCost(str(sample.plan.written), sample.now, least, len(sample.at))
 
-    def _typical(self, own: Sample, asked: Sequence[Leaf]) -> float | None:
+    def _typical(self, sample: Sample, asked: Sequence[Leaf]) -> float | None:
         """Estimate the blocks of a plan that hold the values of its rarest conjunct, if they are typical values."""
-        found = []
+        counts = []
         for leaf in asked:
-            for question in questions(leaf) if leaf in conjuncts(own.plan.predicate) else ():
+            for question in questions(leaf) if leaf in conjuncts(sample.plan.predicate) else ():
                 typical = self._sampled(question.column).typical if isinstance(question, Values) else None
                 if typical is not None and isinstance(question, Values):
-                    found.append(min(1.0, typical * len(question.points) / len(self.every)) * len(own.blocks))
-        return min(found, default=None)
+                    counts.append(min(1.0, typical * len(question.points) / len(self.every)) * len(sample.blocks))
+        return min(counts, default=None)
 
     def _sampled(self, field: Field) -> Sampled:
         return self._columns.get(field, Sampled([], len(self.every)))
@@ -87,12 +89,15 @@ class _Table:
     @cached_property
     def _columns(self) -> dict[Field, Sampled]:
         """The columns for which filters or gaps are tried, over all sampled blocks."""
-        found = {field: [each.samples[field] for each in self.facts.values()] for field in self.tried.columns}
-        return {f: Sampled([each for each in own if each is not None], len(self.every)) for f, own in found.items()}
+        samples = {field: [facts.samples[field] for facts in self.facts.values()] for field in self.tried.columns}
+        return {
+            f: Sampled([sample for sample in of_column if sample is not None], len(self.every))
+            for f, of_column in samples.items()
+        }
 
-    def _existing(self, own: Sample) -> dict[Leaf, np.ndarray]:
+    def _existing(self, sample: Sample) -> dict[Leaf, np.ndarray]:
         """Return the sampled blocks in which existing filters refute leaves."""
-        return {leaf: ~own.chosen.among(numbers) for leaf, numbers in own.plan.survivors.evidence.items()}
+        return {leaf: ~sample.chosen.among(numbers) for leaf, numbers in sample.plan.survivors.evidence.items()}
 
     # ---- filters
 
@@ -100,24 +105,25 @@ class _Table:
         """Yield filters that the index lacks, over all predicates."""
         for offer, served in self.tried.filters.items():
             left = tuple(
-                self._with_filter(own, offer, [leaf for leaf in own.leaves if leaf in served]) for own in self.samples
+                self._with_filter(sample, offer, [leaf for leaf in sample.leaves if leaf in served])
+                for sample in self.samples
             )
-            held = [each.held[offer] for each in self.facts.values()]
-            takes = bytes_of(offer, self._sampled(offer.column), held)
+            simulated = [facts.filters[offer] for facts in self.facts.values()]
+            takes = bytes_of(offer, self._sampled(offer.column), simulated)
             yield Proposal(offer.structure, str(offer.column), self._call(offer.argument), takes, left)
 
-    def _with_filter(self, own: Sample, offer: Offer, served: Sequence[Leaf]) -> Amount:
-        if not served or not len(own.at):
-            return own.now
-        refuted = self._existing(own)
+    def _with_filter(self, sample: Sample, offer: Offer, served: Sequence[Leaf]) -> Amount:
+        if not served or not len(sample.at):
+            return sample.now
+        refuted = self._existing(sample)
         for leaf in served:
-            may_hold = np.array([self.facts[place].held[offer].may_hold[leaf] for place in own.places])
+            may_hold = np.array([self.facts[place].filters[offer].may_hold[leaf] for place in sample.places])
             refuted[leaf] = ~may_hold | refuted.get(leaf, np.zeros(len(may_hold), bool))
-        found = int(survives(evaluate_refuted(own.plan.predicate, own.chosen, refuted)).sum())
-        blocks = len(own.blocks)
-        left = estimated(found, len(own.at), blocks, self._typical(own, served))
+        survivors = int(survives(evaluate_refuted(sample.plan.predicate, sample.chosen, refuted)).sum())
+        blocks = len(sample.blocks)
+        left = estimated(survivors, len(sample.at), blocks, self._typical(sample, served))
         wrong = max(false_positives(offer, leaf, len(self.every)) for leaf in served)
-        return own.now.scaled(left + wrong * (blocks - left))
+        return sample.now.scaled(left + wrong * (blocks - left))
 
     def _call(self, argument: str) -> str:
         name = "build_index" if self.whole.opened.catalog.snapshot is None else "refresh_index"
@@ -130,17 +136,19 @@ class _Table:
         for field in self.tried.gaps:
             column = self._sampled(field)
             if column.has_gaps:
-                left = tuple(self._with_gaps(own, field) for own in self.samples)
+                left = tuple(self._with_gaps(sample, field) for sample in self.samples)
                 yield Proposal("gaps", str(field), self._call(gaps_argument(field)), gap_bytes(column), left)
 
-    def _with_gaps(self, own: Sample, field: Field) -> Amount:
-        if field not in fields(own.plan.predicate) or not len(own.at):
-            return own.now
-        samples = [self.facts[place].samples[field] for place in own.places]
-        gaps = gaps_over([None if each is None else gaps_of(each) for each in samples])
-        blocks = with_gaps(own.chosen, {field: gaps})
-        found = int(survives(evaluate_refuted(own.plan.predicate, blocks, self._existing(own))).sum())
-        return own.now.scaled(estimated(found, len(own.at), len(own.blocks), self._typical(own, own.leaves)))
+    def _with_gaps(self, sample: Sample, field: Field) -> Amount:
+        if field not in fields(sample.plan.predicate) or not len(sample.at):
+            return sample.now
+        samples = [self.facts[place].samples[field] for place in sample.places]
+        gaps = gaps_over([None if column_sample is None else gaps_of(column_sample) for column_sample in samples])
+        blocks = with_gaps(sample.chosen, {field: gaps})
+        survivors = int(survives(evaluate_refuted(sample.plan.predicate, blocks, self._existing(sample))).sum())
+        return sample.now.scaled(
+            estimated(survivors, len(sample.at), len(sample.blocks), self._typical(sample, sample.leaves))
+        )
 
     # ---- clusterings
 
@@ -150,8 +158,8 @@ class _Table:
         whole = Sample(self.whole, np.zeros(0, np.int64), -1).now
         for field in self.tried.clusterings:
             left = tuple(
-                self._sorted_by(own, field, whole, question, sorted_parts)
-                for own, question in zip(self.samples, asked, strict=True)
+                self._sorted_by(sample, field, whole, question, sorted_parts)
+                for sample, question in zip(self.samples, asked, strict=True)
             )
             how = (
                 f"rewrite the table in ORDER BY {field}, then build_index(table, spark=spark, sort_key={[str(field)]})"
@@ -160,41 +168,41 @@ class _Table:
 
     def _sorted_by(
         self,
-        own: Sample,
+        sample: Sample,
         field: Field,
         whole: Amount,
         question: QueryCost,
         sorted_parts: dict[tuple[Field, tuple[Place, ...]], Sorted],
     ) -> Amount:
-        live = self._partitions(own)
+        live = self._partitions(sample)
         blocks = int(np.count_nonzero(live[self.every.file]))
-        places = tuple(place for place, each in self.facts.items() if each.rows is not None and live[place[0]])
+        places = tuple(place for place, facts in self.facts.items() if facts.rows is not None and live[place[0]])
         batches = [rows for place in places if (rows := self.facts[place].rows) is not None and rows.num_rows]
         if not batches:
-            return own.now
+            return sample.now
         if (field, places) not in sorted_parts:
             rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
             sorted_parts[field, places] = sorted_by(rows, field, len(batches), blocks)
-        found = sorted_parts[field, places]
-        share = found.share_left(own.plan.predicate, self._true_of(own, batches))
+        sorted_table = sorted_parts[field, places]
+        share = sorted_table.share_left(sample.plan.predicate, self._true_of(sample, batches))
         least = 1.0 if question.least is None else min(1.0, question.least.blocks)
         return whole.scaled(min(float(blocks), max(blocks * share, least)))
 
-    def _partitions(self, own: Sample) -> np.ndarray:
+    def _partitions(self, sample: Sample) -> np.ndarray:
         """Return the files that may match by their names, which a rewrite does not change: bool of shape (n,)."""
-        found = np.zeros(len(own.plan.paths), bool)
-        found[alive(own.plan.predicate, _Names(own.plan)).units] = True
-        return found
+        may_match = np.zeros(len(sample.plan.paths), bool)
+        may_match[alive(sample.plan.predicate, _Names(sample.plan)).units] = True
+        return may_match
 
-    def _true_of(self, own: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
+    def _true_of(self, sample: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
         """Return the rows for which leaves already served by filters are TRUE."""
-        found = {}
-        for leaf in own.plan.survivors.evidence:
+        outcomes = {}
+        for leaf in sample.plan.survivors.evidence:
             try:
-                found[leaf] = np.concatenate([survives(truth(leaf, batch)) for batch in batches])
+                outcomes[leaf] = np.concatenate([survives(truth(leaf, batch)) for batch in batches])
             except UnsupportedPredicate:
                 continue
-        return found
+        return outcomes
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
         _read(plan, answers, still_open, wanted)
     read = len(blocks) - int(np.count_nonzero(answers.unread))
     metadata = {BY_METADATA: str(len(blocks) - read).encode(), READ: str(read).encode()}
-    fields = [pa.field(each.name, each.type, nullable=each.function != COUNT) for each in asked]
-    columns = [pa.array([answers.found[each]], each.type) for each in asked]
+    fields = [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function != COUNT) for aggregate in asked]
+    columns = [pa.array([answers.results[aggregate]], aggregate.type) for aggregate in asked]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata))
 
 
@@ -49,8 +49,8 @@ def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], posit
         return
     plan.require_supported()
     schema = plan.opened.readable_schema
-    names = dict.fromkeys(each.field.path[0] for each in asked if each.field is not None)
+    names = dict.fromkeys(aggregate.field.path[0] for aggregate in asked if aggregate.field is not None)
     reader, listed = wave(plan, positions, [schema.field(name) for name in names], plan.residuals)
-    for found in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file()):
-        answers.add(asked, found)
+    for results in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file()):
+        answers.add(asked, results)
     answers.unread[positions] = False

@@ -59,24 +59,24 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
     reasons = list(left_to_spark(asked))
     if reasons:
         why = f"all skipped: only Spark can evaluate {'; '.join(reasons)}"
-        return _told(plan, AuditReport(0, len(excluded), 0, (why,)))
+        return _reported(plan, AuditReport(0, len(excluded), 0, (why,)))
     most = math.ceil(share * len(excluded))
     chosen = excluded.take(sampled(len(excluded), most, np.random.default_rng(seed)))
     try:
         reading = reading_of(plan.opened, chosen.file, chosen.row_group, columns(asked))
     except (UnsupportedTable, StalePlan, InvalidParquet) as error:  # raised by delete files
-        return _told(plan, AuditReport(0, len(excluded), 0, (f"all skipped: {error}",)))
+        return _reported(plan, AuditReport(0, len(excluded), 0, (f"all skipped: {error}",)))
     files = np.unique(chosen.file)
     ordinals = dict(zip(plan.paths.take(pa.array(files)).to_pylist(), files.tolist(), strict=True))
 
     def look(file: FileBlocks) -> _Seen:
         return _seen(file, reading, chosen, ordinals[file.path], asked)
 
-    found = list(read_ahead(look, reading.blocks.by_file())) if len(chosen) else []
-    for seen, path in zip(found, ordinals, strict=True):
+    looks = list(read_ahead(look, reading.blocks.by_file())) if len(chosen) else []
+    for seen, path in zip(looks, ordinals, strict=True):
         if seen.match is not None:
             raise AuditFailed(_failure(plan, path, seen.match))
-    return _told(plan, _report(found, len(excluded)))
+    return _reported(plan, _report(looks, len(excluded)))
 
 
 def _seen(file: FileBlocks, reading: PrunedReading, chosen: PrunedBlocks, ordinal: int, predicate: Predicate) -> _Seen:
@@ -117,10 +117,10 @@ def _failure(plan: PlannedScan, path: str, match: _Match) -> str:
     values = ", ".join(f"{name} = {value}" for name, value in match.row.items())
     indexed = plan.opened.catalog.snapshot is not None
     advice = (
-        "Drop the index and build it anew; until then query with use_index=False, or SECATEUR_DISABLE=1. "
-        "verify_index(table, spark=spark) tells what else is wrong"
+        "Drop the index and build it again; until then query with use_index=False, or SECATEUR_DISABLE=1. "
+        "verify_index(table, spark=spark) shows what else is wrong"
         if indexed
-        else "No index was used: the statistics in the file's footer are wrong, and the file is to be written anew"
+        else "No index was used: the statistics in the file's footer are wrong, and the file must be written again"
     )
     return (
         f"row {match.position} of row group {match.row_group} of {path} matches {brief(plan.written)}, and the plan "
@@ -128,13 +128,13 @@ def _failure(plan: PlannedScan, path: str, match: _Match) -> str:
     )
 
 
-def _report(found: Sequence[_Seen], excluded: int) -> AuditReport:
-    skipped = [seen.skipped for seen in found if seen.skipped is not None]
-    open_rows = sum(seen.open_rows for seen in found)
+def _report(looks: Sequence[_Seen], excluded: int) -> AuditReport:
+    skipped = [seen.skipped for seen in looks if seen.skipped is not None]
+    open_rows = sum(seen.open_rows for seen in looks)
     if open_rows:
         skipped.append(f"{open_rows:,} rows skipped, on which Spark raises an error, or only Spark knows")
-    return AuditReport(sum(seen.blocks for seen in found), excluded, sum(seen.rows for seen in found), tuple(skipped))
+    return AuditReport(sum(seen.blocks for seen in looks), excluded, sum(seen.rows for seen in looks), tuple(skipped))
 
 
-def _told(plan: PlannedScan, report: AuditReport) -> PlannedScan:
+def _reported(plan: PlannedScan, report: AuditReport) -> PlannedScan:
     return replace(plan, report=replace(plan.report, audit=report))

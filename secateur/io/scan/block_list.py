@@ -22,7 +22,7 @@ from secateur.pruning.stages.survivors import RowRanges, no_ranges
 from secateur.ragged import offsets_of
 
 _ZSTD = pa.Codec("zstd")
-_PATH, _SIZE, _MODIFIED, _WITNESS, _TOLD = range(5)  # columns of the files
+_PATH, _SIZE, _MODIFIED, _WITNESS, _OPTIONS = range(5)  # columns of the files
 _COUNT = pa.field("count", pa.int32())
 _BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32()), ("ranges", pa.int32())])
 _LOCATIONS = pa.schema([("head", pa.int32()), ("locations", pa.large_binary())])
@@ -63,7 +63,7 @@ class BlockList:
         for i in range(self.files.num_rows):
             path = self.files.column(_PATH)[i].as_py()
             blocks = slice(int(self.first[i]), int(self.first[i + 1]))
-            told = self.files.column(_TOLD)[i]
+            options = self.files.column(_OPTIONS)[i]
             yield FileBlocks(
                 path=path,
                 size=self.files.column(_SIZE)[i].as_py(),
@@ -72,7 +72,7 @@ class BlockList:
                 row_groups=tuple(self.row_group[blocks].tolist()),
                 residual=tuple(self.residual[blocks].tolist()),
                 rows=tuple(self._rows(block) for block in range(blocks.start, blocks.stop)),
-                told=dict(told) if told.is_valid else {},
+                options=dict(options) if options.is_valid else {},
                 stored=self._stored(blocks),
             )
 
@@ -161,7 +161,7 @@ def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
 
 def block_list(
     listing: Listing,
-    told: pa.StructArray,
+    options: pa.StructArray,
     file: np.ndarray,
     row_group: np.ndarray,
     residual: np.ndarray,
@@ -170,13 +170,13 @@ def block_list(
 ) -> BlockList:
     """Build a list of blocks in reading order, from the positions of their files in the listing.
 
-    `told` has the reader options of every file with blocks. Without `ranges`, or if a block has no range there, all
+    `options` has the reader options of every file with blocks. Without `ranges`, or if a block has no range there, all
     rows are read.
     """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
-    numbers = (pa.array(each[ordinals], pa.int64()) for each in (listing.size, listing.modified, listing.witness))
-    columns = [listing.paths.take(pa.array(ordinals)), *numbers, told]
+    numbers = (pa.array(values[ordinals], pa.int64()) for values in (listing.size, listing.modified, listing.witness))
+    columns = [listing.paths.take(pa.array(ordinals)), *numbers, options]
     return BlockList(
         pa.RecordBatch.from_arrays(columns, names=["path", "size", "modified", "witness", "told"]),
         np.append(starts, len(file)),

@@ -29,7 +29,7 @@ class BlockReader:
     fields: tuple[pa.Field, ...]  # of the returned batches
     needed: tuple[pa.Field, ...]  # these and those of the predicate
     residuals: tuple[Predicate | None, ...]  # conditions on rows; None: every row is returned
-    own: frozenset[str] = frozenset()  # columns of the files named like one that Spark hides
+    shadowing: frozenset[str] = frozenset()  # columns of the files named like one that Spark hides
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
@@ -72,7 +72,7 @@ class BlockReader:
 
     def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)
-        constants = {name: value for name, value in source.constants.items() if name not in self.own}
+        constants = {name: value for name, value in source.constants.items() if name not in self.shadowing}
         return OpenedRows(source, constants)
 
 
@@ -96,6 +96,8 @@ def block_reader(
     available, known = opened.readable_schema, {field.name for field in fields}
     used = [] if residuals.whole is None else columns(residuals.whole)
     extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
-    checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)
-    own = frozenset({METADATA} if opened.listing.own_metadata else ())
-    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, own)
+    checked = tuple(
+        residual if residual is not None and is_supported(residual) else None for residual in residuals.distinct
+    )
+    shadowing = frozenset({METADATA} if opened.listing.own_metadata else ())
+    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, shadowing)

@@ -14,8 +14,8 @@ from secateur.errors import OldCalendar, UnsupportedPredicate
 from secateur.index.advise.candidates import Offer, gap_columns, offers
 from secateur.index.advise.simulate import (
     SimulatedFilter,
-    held_by,
     sample_of_column,
+    simulated_filter,
 )
 from secateur.index.build.auto_index import ColumnSample
 from secateur.io.scan.block_list import BlockList, block_list
@@ -135,7 +135,7 @@ class Facts:
     """The facts kept of a sampled block."""
 
     matches: Mapping[int, bool | None]  # by number of the plan; None if only Spark can decide
-    held: Mapping[Offer, SimulatedFilter]
+    filters: Mapping[Offer, SimulatedFilter]
     samples: Mapping[Field, ColumnSample | None]
     rows: pa.RecordBatch | None  # of the blocks on which clusterings are tried
 
@@ -143,16 +143,16 @@ class Facts:
 def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[Place, Facts]:
     """Read the facts of every sampled block without values that only Spark converts. Raises as reading does."""
     plans: dict[Place, list[int]] = {place: [] for place in whole.places}
-    for each in samples:
-        for place in each.places:
-            plans.setdefault(place, []).append(each.number)
+    for sample in samples:
+        for place in sample.places:
+            plans.setdefault(place, []).append(sample.number)
     if not plans:
         return {}
     most = max(LEAST_SORTED, int(np.searchsorted(np.cumsum(whole.chosen.row_count), MOST_ROWS)))
     sorted_ = set(whole.places[:: -(-len(whole.places) // most)])
     places = sorted(plans)
     reader, listed = _reader(tried, whole.plan, places)
-    of_file = [list(own) for _, own in groupby(places, key=lambda place: place[0])]
+    of_file = [list(of_one_file) for _, of_one_file in groupby(places, key=lambda place: place[0])]
 
     def of_block(place: Place, batches: Iterator[Positioned]) -> Facts | None:
         try:
@@ -160,15 +160,18 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
         except OldCalendar:
             return None
         matches = {number: _matches(samples[number].plan.predicate, batch) for number in plans[place]}
-        held = {offer: held_by(offer, served, column(batch, offer.column)) for offer, served in tried.filters.items()}
-        found = {field: sample_of_column(column(batch, field)) for field in tried.columns}
-        return Facts(matches, held, found, batch if place in sorted_ else None)
+        filters = {
+            offer: simulated_filter(offer, served, column(batch, offer.column))
+            for offer, served in tried.filters.items()
+        }
+        samples_of_columns = {field: sample_of_column(column(batch, field)) for field in tried.columns}
+        return Facts(matches, filters, samples_of_columns, batch if place in sorted_ else None)
 
     def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Facts | None]:
         return [of_block(place, batches) for place, batches in zip(file[0], reader.live(file[1]), strict=True)]
 
-    found = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True))
-    pairs = zip(places, chain.from_iterable(found), strict=True)
+    results = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True))
+    pairs = zip(places, chain.from_iterable(results), strict=True)
     return {place: facts for place, facts in pairs if facts is not None}
 
 
@@ -180,16 +183,16 @@ def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[B
     nothing = np.zeros(len(places), np.int64)
     wanted = [opened.readable_schema.field(name) for name in tried.names]
     reader = block_reader(opened, delivery, wanted, Residuals((None,), nothing, None))
-    return reader, block_list(listing, delivery.told, file, group, nothing)
+    return reader, block_list(listing, delivery.options, file, group, nothing)
 
 
 def _one_batch(batches: Sequence[pa.RecordBatch], wanted: Sequence[pa.Field]) -> pa.RecordBatch:
     """Combine the rows of a row group to one batch; a batch without columns keeps its row count."""
     if not wanted:
-        return pa.RecordBatch.from_arrays([pa.nulls(sum(each.num_rows for each in batches))], names=[""])
+        return pa.RecordBatch.from_arrays([pa.nulls(sum(batch.num_rows for batch in batches))], names=[""])
     schema = pa.schema(wanted)
-    arrays = [pa.concat_arrays([each.column(name) for each in batches]) for name in schema.names] if batches else None
-    return pa.RecordBatch.from_arrays(arrays or [pa.array([], each.type) for each in schema], schema=schema)
+    arrays = [pa.concat_arrays([batch.column(name) for batch in batches]) for name in schema.names] if batches else None
+    return pa.RecordBatch.from_arrays(arrays or [pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _matches(predicate: Predicate, batch: pa.RecordBatch) -> bool | None:

@@ -30,11 +30,11 @@ def why(plan: PlannedScan, block: str | Mapping[str, object], row_group: int | N
     only[file] = True
     blocks = plan.opened.catalog.blocks_of(only)
     if row_group is None:
-        return FileWhy(block, tuple(sorted(_why(plan, block, file, blocks), key=lambda each: each.row_group)))
-    found = np.flatnonzero(blocks.row_group == row_group)
-    if not len(found):
+        return FileWhy(block, tuple(sorted(_why(plan, block, file, blocks), key=lambda reason: reason.row_group)))
+    positions = np.flatnonzero(blocks.row_group == row_group)
+    if not len(positions):
         raise UnknownBlock(f"{block} has {len(blocks)} row groups with rows, numbered from 0, and no {row_group}")
-    return _why(plan, block, file, blocks.take(found))[0]
+    return _why(plan, block, file, blocks.take(positions))[0]
 
 
 def explanation(plan: PlannedScan) -> Explanation:
@@ -51,8 +51,8 @@ def explanation(plan: PlannedScan) -> Explanation:
         outside=frozenset(opened.listing.columns),
         kept={key: "" if why is None else _to_do(why, snapshot is None) for key, why in kept.items()},
         gaps_kept=columns_with_gaps(opened),
-        offers=lambda leaf: [_missing(each.structure, each.column, each.argument) for each in offers(leaf)],
-        gap_offers=lambda leaf: [_missing("gaps", each, gaps_argument(each)) for each in gap_columns(leaf)],
+        offers=lambda leaf: [_missing(offer.structure, offer.column, offer.argument) for offer in offers(leaf)],
+        gap_offers=lambda leaf: [_missing("gaps", offer, gaps_argument(offer)) for offer in gap_columns(leaf)],
     )
     return explained(plan.predicate, index, files_not_known)
 
@@ -71,7 +71,7 @@ def _place(row: Mapping[str, object]) -> tuple[str, int]:
     match row:
         case {"file": str(file), "row_group": int(row_group)}:
             return file, row_group
-    raise UnknownBlock(f"{row!r} is no block: give a mapping with its file and row_group, as plan.blocks has them")
+    raise UnknownBlock(f"{row!r} is not a block: give a mapping with its file and row_group, as plan.blocks has them")
 
 
 def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
@@ -83,18 +83,18 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
     evidence, implied = evidence_in(answers), implied_by(plan.predicate, plan.opened)
     stages = _stages(plan, file, segment, blocks.row_group)
     conditions_by_block = conditions_of(plan.predicate, blocks, evidence)
-    found = []
+    reasons = []
     for i, (row_group, stage) in enumerate(zip(blocks.row_group.tolist(), stages, strict=True)):
         block = blocks.take(np.array([i]))
         conditions = conditions_by_block[i]
         if stage is None:
-            found.append(Why(path, row_group, True, None, None, _residual(plan, file, row_group), conditions))
+            reasons.append(Why(path, row_group, True, None, None, _residual(plan, file, row_group), conditions))
             continue
         pruned = Pruned(
             plan.predicate, implied, _sort_key(plan), catalog, plan.limit, plan.order_by, segment, block, answers
         )
-        found.append(Why(path, row_group, False, stage, pruned.cause(stage), None, conditions))
-    return found
+        reasons.append(Why(path, row_group, False, stage, pruned.cause(stage), None, conditions))
+    return reasons
 
 
 def _stages(plan: PlannedScan, file: int, segment: int, row_groups: np.ndarray) -> list[str | None]:

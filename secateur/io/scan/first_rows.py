@@ -67,7 +67,7 @@ class FirstRows:
         self.plan, self.order, self.n = plan, plan.order_by, plan.limit
         self.fields = [*fields, *others]
         self.unread = np.ones(len(plan.survivors.blocks), bool)
-        self.found = Ranked(pa.chunked_array([], pa.large_binary()), pa.schema(self.fields).empty_table())
+        self.ranked = Ranked(pa.chunked_array([], pa.large_binary()), pa.schema(self.fields).empty_table())
         self._fronts = plan.survivors.fronts or fronts_of(
             self.order.first, zones_in(self.order.first, plan.survivors.blocks)
         )
@@ -108,10 +108,10 @@ class FirstRows:
         parts = read_ahead(lambda file: _first(reader.read(file), self.order, self.n), listed.by_file())
         for part in parts:
             if part is not None:
-                self.found = joined([self.found, part])
-                if self.found.rows.num_rows > self.n + SPARE_ROWS:
-                    self.found = self.found.least(self.n)
-        self.found = self.found.least(self.n)
+                self.ranked = joined([self.ranked, part])
+                if self.ranked.rows.num_rows > self.n + SPARE_ROWS:
+                    self.ranked = self.ranked.least(self.n)
+        self.ranked = self.ranked.least(self.n)
 
     @property
     def _boundary(self) -> tuple[Boundary | None, bool]:
@@ -120,9 +120,9 @@ class FirstRows:
         It is that of the last of n rows found. A row with the same value comes before that one by another column, or
         not at all. As long as fewer are found, it is the one that bounds tell of, whose rows may not have been read.
         """
-        if self.found.rows.num_rows < self.n:
+        if self.ranked.rows.num_rows < self.n:
             return self.plan.survivors.boundary, True
-        last = self.found.rows.slice(self.n - 1, 1).combine_chunks().to_batches()[0]
+        last = self.ranked.rows.slice(self.n - 1, 1).combine_chunks().to_batches()[0]
         return self.order.place_of(last), len(self.order.columns) > 1
 
 
@@ -130,7 +130,7 @@ def first_rows(plan: OrderedPlan, fields: Sequence[pa.Field]) -> pa.Table:
     """Return the first rows of a plan's order, in that order. Raises as reading does."""
     search = FirstRows(plan, fields)
     search.run()
-    return search.found.rows.select([field.name for field in fields])
+    return search.ranked.rows.select([field.name for field in fields])
 
 
 def _first(batches: Iterable[pa.RecordBatch], order: Order, n: int) -> Ranked | None:

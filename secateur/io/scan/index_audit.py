@@ -58,12 +58,12 @@ class AuditFault:
     column: str
     statistic: str
     recorded: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
         block = self.file if self.row_group < 0 else f"{self.file}, row group {self.row_group}"
         of = f" of {self.column}" if self.column else ""
-        return f"{block}: {self.statistic}{of} is recorded as {self.recorded}, and {self.found} was found"
+        return f"{block}: {self.statistic}{of} is recorded as {self.recorded}, and {self.actual} was found"
 
 
 @dataclass
@@ -84,15 +84,15 @@ class AuditFindings:
 
     def add(self, data: bytes) -> None:
         """Add the findings of another process."""
-        told = json.loads(data)
-        self.blocks += told["blocks"]
-        self.rows += told["rows"]
-        self.values += told["values"]
-        self.faults += [AuditFault(**each) for each in told["faults"]]
-        self.skipped += told["skipped"]
-        for c, keys in told["drawn"].items():
-            own = self.drawn.setdefault(int(c), [])
-            own += [bytes.fromhex(key) if isinstance(key, str) else key for key in keys]
+        findings = json.loads(data)
+        self.blocks += findings["blocks"]
+        self.rows += findings["rows"]
+        self.values += findings["values"]
+        self.faults += [AuditFault(**fault) for fault in findings["faults"]]
+        self.skipped += findings["skipped"]
+        for c, keys in findings["drawn"].items():
+            keys_of_column = self.drawn.setdefault(int(c), [])
+            keys_of_column += [bytes.fromhex(key) if isinstance(key, str) else key for key in keys]
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ class StatisticsAudit:
         """Yield the findings of every task, for :meth:`AuditFindings.add`. Raises IndexFault."""
         return run(self._work, len(self.pieces))
 
-    def _work(self, mine: Sequence[int]) -> Iterator[bytes]:
+    def _work(self, numbers: Sequence[int]) -> Iterator[bytes]:
         snapshot = open_snapshot(self.store, self.number)
         if snapshot.created != self.created:
-            raise IndexFault(f"{snapshot.name} is another one than when the audit began")
+            raise IndexFault(f"{snapshot.name} has been replaced since the audit began")
         faults, cache = Faults(), ByteCache(MEMORY)
         chunks = ChunkReader(self.store, None, Reads())
         memory = IndexMemory(self.store, cache, chunks, faults, snapshot, segment_groups(snapshot.segments))
-        for i in mine:
+        for i in numbers:
             piece = self.pieces[i]
             auditor = SegmentAuditor(memory, piece.segment, np.random.default_rng([self.seed, piece.segment]))
             for file in BlockList.from_bytes(piece.blocks).by_file():
@@ -125,9 +125,9 @@ class StatisticsAudit:
                     with faults.tolerated():
                         auditor.look_at(file, self.open(file))
                 except (StalePlan, InvalidParquet) as error:
-                    auditor.found.skipped.append(str(error))
-            auditor.found.skipped += faults.drain()
-            yield auditor.found.to_bytes()
+                    auditor.findings.skipped.append(str(error))
+            auditor.findings.skipped += faults.drain()
+            yield auditor.findings.to_bytes()
 
 
 @dataclass
@@ -137,7 +137,7 @@ class SegmentAuditor:
     memory: IndexMemory
     segment: int
     draw: np.random.Generator
-    found: AuditFindings = field(default_factory=AuditFindings)
+    findings: AuditFindings = field(default_factory=AuditFindings)
 
     def look_at(self, file: FileBlocks, rows: FileRows) -> None:
         """Check some blocks of one file, and the number of its row groups."""
@@ -154,8 +154,8 @@ class SegmentAuditor:
                 self._block(file.path, rows, row_group, block)
 
     def _block(self, path: str, rows: FileRows, row_group: int, block: int) -> None:
-        self.found.blocks += 1
-        self.found.rows += int(rows.row_count[row_group])
+        self.findings.blocks += 1
+        self.findings.rows += int(rows.row_count[row_group])
         if int(self._blocks.row_count[block]) != int(rows.row_count[row_group]):
             counts = str(self._blocks.row_count[block]), str(rows.row_count[row_group])
             self._note(path, row_group, Contradiction("", "the row count", *counts))
@@ -163,36 +163,36 @@ class SegmentAuditor:
             try:
                 self._column(path, rows, row_group, block, root)
             except (OldCalendar, NotInFile) as error:
-                self.found.skipped.append(str(error))
+                self.findings.skipped.append(str(error))
         with self.memory.faults.tolerated():
             self._tuples(path, rows, row_group, block)
 
     def _column(self, path: str, rows: FileRows, row_group: int, block: int, root: str) -> None:
         """Check one top-level column of a block, and everything nested in it."""
         witnesses = [w for c in self._columns if c.path[0] == root and (w := self._witness(c, block)) is not None]
-        filters = {f: each for f, each in enumerate(self.memory.snapshot.filters) if each.path[0] == root}
+        filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path[0] == root}
         looked_up: dict[int, pa.Array] = {}
         for _, batch in rows.positioned(row_group, [self.memory.snapshot.schema.field(root)]):
             values = batch.column(0)
             for witness in witnesses:
-                own = nested(values, witness.column.path[1:])
-                self._draw(witness.column, own, first=not witness.rows)
-                witness.add(own)
-            for f, each in filters.items():
-                self._gather(looked_up, f, each, nested(values, each.path[1:]))
+                column_values = nested(values, witness.column.path[1:])
+                self._draw(witness.column, column_values, first=not witness.rows)
+                witness.add(column_values)
+            for f, filter_ in filters.items():
+                self._gather(looked_up, f, filter_, nested(values, filter_.path[1:]))
         for witness in witnesses:
-            self.found.values += witness.rows
+            self.findings.values += witness.rows
             self._note(path, row_group, *witness.end())
         for f, values in looked_up.items():
             with self.memory.faults.tolerated():
                 wrong = lost(self.memory, f, self.segment, block, values)
-                self.found.values += len(values)
+                self.findings.values += len(values)
                 self._note(path, row_group, *([] if wrong is None else [wrong]))
 
-    def _gather(self, looked_up: dict[int, pa.Array], f: int, own: Filter, values: pa.Array) -> None:
-        new = wanted(own, values, self.draw)
+    def _gather(self, looked_up: dict[int, pa.Array], f: int, filter_: Filter, values: pa.Array) -> None:
+        new = wanted(filter_, values, self.draw)
         both = [looked_up[f], new] if f in looked_up else [new]
-        looked_up[f] = wanted(own, pa.concat_arrays(both), self.draw)
+        looked_up[f] = wanted(filter_, pa.concat_arrays(both), self.draw)
 
     def _witness(self, column: IndexedColumn, block: int) -> ColumnWitness | None:
         with self.memory.faults.tolerated():
@@ -224,8 +224,8 @@ class SegmentAuditor:
         leaf = self._leaves.get(columns[0])
         units = [Unit.of(zone_map, block), *([leaf] if leaf is not None else [])]
         for _, batch in rows.positioned(row_group, [schema.field(root) for root in roots]):
-            arrays = [nested(batch.column(roots.index(each.path[0])), each.path[1:]) for each in key]
-            wrong = [each for unit in units for each in tuple_contradictions(arrays, key, unit)]
+            arrays = [nested(batch.column(roots.index(item.path[0])), item.path[1:]) for item in key]
+            wrong = [fault for unit in units for fault in tuple_contradictions(arrays, key, unit)]
             if wrong:
                 self._note(path, row_group, *wrong)
                 return
@@ -239,11 +239,12 @@ class SegmentAuditor:
         chosen = present.take(pa.array(self.draw.integers(0, len(present), MOST_DRAWN)))
         keys = [keys_of(chosen).at(i) for i in range(len(chosen))]
         short = [key for key in keys if not isinstance(key, bytes) or len(key) <= LONGEST_DRAWN]
-        self.found.drawn.setdefault(number, []).extend(short)
+        self.findings.drawn.setdefault(number, []).extend(short)
 
-    def _note(self, path: str, row_group: int, *found: Contradiction) -> None:
-        self.found.faults += [
-            AuditFault(path, row_group, each.column, each.statistic, each.recorded, each.found) for each in found
+    def _note(self, path: str, row_group: int, *contradictions: Contradiction) -> None:
+        self.findings.faults += [
+            AuditFault(path, row_group, fault.column, fault.statistic, fault.recorded, fault.actual)
+            for fault in contradictions
         ]
 
     # ---- index records
@@ -284,8 +285,8 @@ class SegmentAuditor:
     @cached_property
     def _leaves(self) -> Mapping[IndexedColumn, Unit]:
         """The tree's statistics of this segment. Raises IndexFault."""
-        found = {c: self.memory.snapshot.tree_zones(_field(c)) for c in self.memory.snapshot.columns}
-        return {c: Unit.of(nodes, self.segment) for c, nodes in found.items() if nodes is not None}
+        zones = {c: self.memory.snapshot.tree_zones(_field(c)) for c in self.memory.snapshot.columns}
+        return {c: Unit.of(nodes, self.segment) for c, nodes in zones.items() if nodes is not None}
 
     @cached_property
     def _pages(self) -> Mapping[IndexedColumn, PageTable | None]:

@@ -72,13 +72,13 @@ def coverage(table: Table) -> pa.Table:
         One row per column and structure. `files`, `blocks` and `row_count`: what is covered; `bytes`: of index files
         in the store; `why`: the reason for missing coverage, null if everything is covered.
     """
-    return pa.Table.from_pylist([asdict(each) for each in covered(opened_strictly(table))], _COVERAGE)
+    return pa.Table.from_pylist([asdict(structure) for structure in covered(opened_strictly(table))], _COVERAGE)
 
 
 def covered(opened: OpenedTable) -> list[Covered]:
     """Return the rows of :func:`coverage` as values."""
-    found = _Coverage(opened)
-    return [found.of(each) for each in _structures(opened)]
+    measure = _Coverage(opened)
+    return [measure.of(structure) for structure in _structures(opened)]
 
 
 def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
@@ -86,9 +86,9 @@ def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
 
     Includes zone maps that the index lacks.
     """
-    found = _Coverage(opened)
-    structures = (each for each in _structures(opened) if each.has is not None or each.why_not)
-    return {(each.column, each.name): found.why(each) for each in structures}
+    measure = _Coverage(opened)
+    structures = (structure for structure in _structures(opened) if structure.has is not None or structure.why_not)
+    return {(structure.column, structure.name): measure.why(structure) for structure in structures}
 
 
 def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
@@ -191,8 +191,8 @@ def _structures(opened: OpenedTable) -> Iterator[_Structure]:
 
 def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
     naming = opened.table.naming
-    for each in parse_sort_key(snapshot.options.sort_key):
-        yield ".".join(naming.in_table(each.path))
+    for column in parse_sort_key(snapshot.options.sort_key):
+        yield ".".join(naming.in_table(column.path))
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
@@ -206,27 +206,27 @@ def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
 
 def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterator[_Structure]:
     naming, name = opened.table.naming, ".".join(column.path)
-    own = naming.field(column)
+    stored = naming.field(column)
     if kind_of(column.type) is None:
         yield _Structure(name, "zone map", None, None, why_not=f"values of {column.type} have no order")
-    elif own is None or snapshot.number_of(own) is None:
+    elif stored is None or snapshot.number_of(stored) is None:
         yield _Structure(name, "zone map", None, None, why_not="the index does not have the column, or of another type")
     else:
-        zones, pages = snapshot.directory(ZONE, own), snapshot.directory(PAGE, own)
+        zones, pages = snapshot.directory(ZONE, stored), snapshot.directory(PAGE, stored)
         yield _Structure(name, "zone map", None, _has(zones), partial(_bytes, zones))
         if pages is not None:
-            size = partial(_bytes, pages, snapshot.directory(PLACE, own))
+            size = partial(_bytes, pages, snapshot.directory(PLACE, stored))
             yield _Structure(name, "pages", None, _has(pages), size)
     hashed = hashed_type(column.type)
-    for f, each in enumerate(snapshot.filters):
-        if own is not None and each.path == own.path and same_keys(each.type, hashed):
-            has, size = _has_filter(snapshot, f, each), partial(_filter_bytes, opened, snapshot, f, each)
-            yield _Structure(name, STRUCTURES.get(each.kind, each.kind), _setting(each), has, size)
+    for f, filter_ in enumerate(snapshot.filters):
+        if stored is not None and filter_.path == stored.path and same_keys(filter_.type, hashed):
+            has, size = _has_filter(snapshot, f, filter_), partial(_filter_bytes, opened, snapshot, f, filter_)
+            yield _Structure(name, STRUCTURES.get(filter_.kind, filter_.kind), _setting(filter_), has, size)
 
 
-def _setting(each: Filter) -> str | None:
-    parts = [f"{each.gram} bytes"] if each.kind == NGRAM else []
-    return ", ".join([*parts, "folded"] if each.folded else parts) or None
+def _setting(filter_: Filter) -> str | None:
+    parts = [f"{filter_.gram} bytes"] if filter_.kind == NGRAM else []
+    return ", ".join([*parts, "folded"] if filter_.folded else parts) or None
 
 
 def _has(directory: Directory | None) -> np.ndarray | None:
@@ -234,14 +234,14 @@ def _has(directory: Directory | None) -> np.ndarray | None:
 
 
 def _bytes(*directories: Directory | None) -> int:
-    return sum(int(each.size.sum()) for each in directories if each is not None)
+    return sum(int(directory.size.sum()) for directory in directories if directory is not None)
 
 
-def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter) -> int:
+def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, filter_: Filter) -> int:
     """Return the bytes of a filter: its chunks plus the rows of postings, or the bloom matrix files."""
-    if each.kind == POSTINGS:
-        found = opened.catalog.memory.postings(f, np.arange(len(snapshot.segments)))
-        rows = sum(stored.rows.nbytes for stored in found if stored is not None)
+    if filter_.kind == POSTINGS:
+        postings = opened.catalog.memory.postings(f, np.arange(len(snapshot.segments)))
+        rows = sum(stored.rows.nbytes for stored in postings if stored is not None)
         return _bytes(snapshot.filter_directory(POSTING, f)) + rows
     bloom_matrices = snapshot.bloom_matrices(f)
     return _bytes(snapshot.filter_directory(SIZE_CLASS, f)) + (
@@ -249,13 +249,13 @@ def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter)
     )
 
 
-def _has_filter(snapshot: Snapshot, f: int, each: Filter) -> np.ndarray | None:
+def _has_filter(snapshot: Snapshot, f: int, filter_: Filter) -> np.ndarray | None:
     """Return the segments that have a filter: postings are in the segments, other filters in bloom matrices."""
-    if each.kind == POSTINGS:
+    if filter_.kind == POSTINGS:
         return _has(snapshot.filter_directory(POSTING, f))
     bloom_matrices = snapshot.bloom_matrices(f)
     if bloom_matrices is None:
         return None
-    found = np.zeros(len(snapshot.segments), bool)
-    found[bloom_matrices.segment[bloom_matrices.segment >= 0]] = True
-    return found
+    has = np.zeros(len(snapshot.segments), bool)
+    has[bloom_matrices.segment[bloom_matrices.segment >= 0]] = True
+    return has

@@ -64,25 +64,25 @@ def files(table: Table) -> pa.Table:
         files, it and `indexed` are null.
     """
     opened = opened_strictly(table)
-    told = opened.table.metadata_tables.files(opened.listing)
-    live, rest = len(opened.listing.size), len(told) - len(opened.listing.size)
+    listed = opened.table.metadata_tables.files(opened.listing)
+    live, rest = len(opened.listing.size), len(listed) - len(opened.listing.size)
     covered = np.ones(live, bool)
     covered[opened.catalog.coverage.uncovered] = False
     indexed = pa.concat_arrays([flags(covered), pa.nulls(rest, pa.bool_())])
     rows = pa.concat_arrays([_rows_by_index(opened.catalog, live), pa.nulls(rest, pa.int64())])
-    counted = pc.coalesce(told["row_count"].combine_chunks(), rows)
-    at = told.column_names.index("row_count")
-    return told.set_column(at, "row_count", counted).append_column("indexed", indexed)
+    counted = pc.coalesce(listed["row_count"].combine_chunks(), rows)
+    at = listed.column_names.index("row_count")
+    return listed.set_column(at, "row_count", counted).append_column("indexed", indexed)
 
 
 def _rows_by_index(catalog: IndexView, live: int) -> pa.Array:
     """Return the index's row count of every live file; null if the file is not covered."""
     coverage = catalog.coverage
-    found = np.full(live, -1, np.int64)
+    counts = np.full(live, -1, np.int64)
     if coverage.counts_of is not None:
         entries = np.flatnonzero(coverage.live >= 0)
-        found[coverage.live[entries]] = coverage.counts_of.row_count[entries]
-    return pa.array(found, mask=found < 0)
+        counts[coverage.live[entries]] = coverage.counts_of.row_count[entries]
+    return pa.array(counts, mask=counts < 0)
 
 
 def blocks(table: Table) -> pa.Table:
@@ -97,8 +97,8 @@ def blocks(table: Table) -> pa.Table:
     opened = opened_strictly(table)
     catalog = opened.catalog
     loose = [np.arange(run.begin, run.begin + len(run)) for run in catalog.loose_runs(None)]
-    found = catalog.open(np.concatenate([np.arange(catalog.total), *loose]), None)
-    file, row_group, segment = found.file, found.row_group, found.segment
+    opened_blocks = catalog.open(np.concatenate([np.arange(catalog.total), *loose]), None)
+    file, row_group, segment = opened_blocks.file, opened_blocks.row_group, opened_blocks.segment
     order = np.flatnonzero(file >= 0)
     order = order[reading_order(file[order], row_group[order])]
     names = pa.DictionaryArray.from_arrays(from_numpy(file[order].astype(np.int32)), opened.listing.paths)
@@ -106,8 +106,8 @@ def blocks(table: Table) -> pa.Table:
         {
             "file": names,
             "row_group": from_numpy(row_group[order]),
-            "row_count": from_numpy(found.row_count[order]),
-            "bytes": from_numpy(found.byte_count[order]),
+            "row_count": from_numpy(opened_blocks.row_count[order]),
+            "bytes": from_numpy(opened_blocks.byte_count[order]),
             "segment": pa.array(segment[order], mask=segment[order] < 0),
         }
     )
@@ -132,17 +132,17 @@ def segments(table: Table) -> pa.Table:
     fields = [pa.field(".".join(column.path), column.type) for column, _ in key]
     n = 0 if snapshot is None else len(snapshot.segments)
     nothing = np.zeros(0, np.int64)
-    held = None if snapshot is None else snapshot.segments
-    live_files = nothing if held is None else np.diff(offsets_of(live.live >= 0)[live.begin])
+    stored = None if snapshot is None else snapshot.segments
+    live_files = nothing if stored is None else np.diff(offsets_of(live.live >= 0)[live.begin])
     return pa.table(
         {
             "segment": from_numpy(np.arange(n)),
-            "name": pa.array([] if held is None else held.name, pa.string()),
-            "bytes": from_numpy(nothing if held is None else held.size),
-            "files": from_numpy(nothing if held is None else held.file_count),
+            "name": pa.array([] if stored is None else stored.name, pa.string()),
+            "bytes": from_numpy(nothing if stored is None else stored.size),
+            "files": from_numpy(nothing if stored is None else stored.file_count),
             "live_files": from_numpy(live_files),
-            "blocks": from_numpy(nothing if held is None else held.block_count),
-            "row_count": from_numpy(nothing if held is None else held.row_count),
+            "blocks": from_numpy(nothing if stored is None else stored.block_count),
+            "row_count": from_numpy(nothing if stored is None else stored.row_count),
             "lower": _struct(lower, fields, n),
             "upper": _struct(upper, fields, n),
         }
@@ -153,12 +153,12 @@ def _key_columns(opened: OpenedTable, snapshot: Snapshot) -> Iterator[tuple[Fiel
     """Yield the sort key's columns, named as in the table, with their zone maps over the segments."""
     naming = opened.table.naming
     types = {column.path: column.type for column in snapshot.columns}
-    for each in parse_sort_key(snapshot.options.sort_key):
-        if each.path in types:
-            zone_map = snapshot.tree_zones(Field(each.path, types[each.path]))
-            shown = naming.in_table(each.path)
+    for sort_column in parse_sort_key(snapshot.options.sort_key):
+        if sort_column.path in types:
+            zone_map = snapshot.tree_zones(Field(sort_column.path, types[sort_column.path]))
+            shown = naming.in_table(sort_column.path)
             if zone_map is not None:
-                yield Field(shown, types[each.path]), zone_map.take(np.arange(len(snapshot.segments)))
+                yield Field(shown, types[sort_column.path]), zone_map.take(np.arange(len(snapshot.segments)))
 
 
 def _values(column: Field, zone_map: ZoneMap, end: int) -> pa.Array:

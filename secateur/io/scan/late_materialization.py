@@ -100,10 +100,10 @@ class OpenedRows:
             return
         known, begin = pa.Table.from_batches(parts), 0
         for batch in self._at(row_group, others, chosen):
-            own = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
+            texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
             begin += batch.num_rows
-            schema = pa.schema([*own.schema, *batch.schema])
-            for part in pa.Table.from_arrays([*own.columns, *batch.columns], schema=schema).to_batches():
+            schema = pa.schema([*texts.schema, *batch.schema])
+            for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
                 yield self._complete(part, fields)
 
     def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
@@ -117,9 +117,9 @@ class OpenedRows:
         wanted = np.zeros(int(positions[-1]) + 1, bool)
         wanted[positions] = True
         for rows, batch in with_positions(self.source.at(row_group, fields, near), near):
-            own = wanted[rows]
-            if own.any():
-                yield batch.filter(flags(own))
+            of_batch = wanted[rows]
+            if of_batch.any():
+                yield batch.filter(flags(of_batch))
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
         """Return the fields that are not constant."""

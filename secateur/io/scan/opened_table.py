@@ -98,8 +98,8 @@ def _listed(table: TableSnapshot, zone: dt.tzinfo, find_index: FindIndex) -> tup
     if table.store.is_local or table.id is not None:
         return table.listing(zone), find_index
     with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(find_index)
-        return table.listing(zone), found.result
+        found_index = thread.submit(find_index)
+        return table.listing(zone), found_index.result
 
 
 def _index_of(table: TableSnapshot) -> FindIndex:

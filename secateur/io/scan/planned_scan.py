@@ -177,7 +177,7 @@ class PlannedScan(ScanPlan):
         predicate is NULL do not match. Raises ValueError for a plan with a limit, which leaves out blocks that match.
         """
         if self.limit is not None:
-            raise ValueError(f"a plan with limit={self.limit} does not tell which files hold matching rows")
+            raise ValueError(f"a plan with limit={self.limit} does not say which files hold matching rows")
         blocks = self.survivors.blocks
         rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
@@ -190,13 +190,13 @@ class PlannedScan(ScanPlan):
         If rows were added to or deleted from the table since, the plan still returns those of its own snapshot.
         """
         zone = known_zone(self.session_time_zone)
-        now, then, own = self.origin.table.snapshot(fresh=True).fresh_listing(zone), self.opened.listing, self._files
-        found = pc.index_in(then.paths.take(own), value_set=now.paths)
-        if found.null_count:
+        now, then, files = self.origin.table.snapshot(fresh=True).fresh_listing(zone), self.opened.listing, self._files
+        places = pc.index_in(then.paths.take(files), value_set=now.paths)
+        if places.null_count:
             return False
-        at, mine = found.to_numpy(), own.to_numpy()
+        at, in_plan = places.to_numpy(), files.to_numpy()
         pairs = ((now.size, then.size), (now.modified, then.modified), (now.witness, then.witness))
-        return all(bool((new[at] == old[mine]).all()) for new, old in pairs)
+        return all(bool((new[at] == old[in_plan]).all()) for new, old in pairs)
 
     def means_the_same(self, *, ansi: bool) -> bool:
         """Return whether the predicate has the plan's meaning also in a session with (or without) ANSI mode."""
@@ -217,8 +217,8 @@ class PlannedScan(ScanPlan):
         if columns is None:
             return list(schema)
         zone = known_zone(self.session_time_zone)
-        found = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
-        return [schema.field(field.path[0]) for field in found]
+        resolved = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
+        return [schema.field(field.path[0]) for field in resolved]
 
     def order(self) -> np.ndarray:
         """The positions of the surviving blocks, ordered by file, then row group."""
@@ -232,8 +232,8 @@ class PlannedScan(ScanPlan):
         from secateur.io.scan.surviving_blocks import surviving_blocks
 
         files = np.unique(self.survivors.blocks.file[positions])
-        told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, files)))
-        return surviving_blocks(self, positions, reader, told)
+        options = self.delivery.options.take(from_numpy(np.searchsorted(self.file_ordinals, files)))
+        return surviving_blocks(self, positions, reader, options)
 
     @cached_property
     def delivery(self) -> Delivery:

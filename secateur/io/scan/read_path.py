@@ -50,7 +50,7 @@ def choose_read_path(scan: PlannedScan, fields: Sequence[pa.Field] | None = None
     - ``blocks`` else.
     """
     if asks_hidden_metadata(scan):
-        return ReadPath("native", "only Spark's own reader tells all of `_metadata`")
+        return ReadPath("native", "only Spark's own reader has all of `_metadata`")
     if needs_collations(scan, scan.opened.schema if fields is None else fields):
         return ReadPath("native", "only Spark's own reader keeps the collations of strings")
     bytes_ = int(surviving_bytes(scan).sum())
@@ -90,7 +90,7 @@ def asks_splits(scan: PlannedScan) -> bool:
 def _hidden_metadata(scan: PlannedScan) -> set[str]:
     """The fields of `_metadata` that a predicate names and only Spark knows; METADATA for all of them."""
     asked = scan.origin.predicate
-    if any(not each.columns and METADATA in each.sql.lower() for each in nodes.opaque(asked)):
+    if any(not node.columns and METADATA in node.sql.lower() for node in nodes.opaque(asked)):
         return {METADATA}
     known = {field.name for field in KNOWN_METADATA_FIELD.type}
     paths = [[part.lower() for part in column.path] for column in nodes.columns(asked)]

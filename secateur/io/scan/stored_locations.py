@@ -38,20 +38,20 @@ def locations_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> S
     cannot be read, has no bytes, and its reader uses the file's footer. Everything returned can be decoded. Raises
     IndexFault for corrupt data if the plan is strict.
     """
-    faults, found = opened.catalog.faults, blocks.page_locations()
+    faults, locations = opened.catalog.faults, blocks.page_locations()
     leaves: list[Leaves | None] = []
-    for head in found.heads:
+    for head in locations.heads:
         leaves.append(None)
         with faults.tolerated():
             leaves[-1] = _leaves(head, wanted)
     kept = []
     sizes = opened.listing.size[blocks.file].tolist()
-    for data, number, size in zip(found.blocks, found.head.tolist(), sizes, strict=True):
-        mine = leaves[number] if number >= 0 else None
+    for data, number, size in zip(locations.blocks, locations.head.tolist(), sizes, strict=True):
+        leaves_of_block = leaves[number] if number >= 0 else None
         kept.append(b"")
         with faults.tolerated():
-            kept[-1] = _part(data, mine, size) if data and mine is not None else b""
-    return StoredLocations(replace(found, blocks=kept), faults.drain())
+            kept[-1] = _part(data, leaves_of_block, size) if data and leaves_of_block is not None else b""
+    return StoredLocations(replace(locations, blocks=kept), faults.drain())
 
 
 def _leaves(head: bytes, wanted: Wanted) -> Leaves:

@@ -37,12 +37,12 @@ class ReadablePlan(Protocol):
     def residuals(self) -> Residuals: ...
 
 
-def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, told: pa.Array) -> BlockList:
-    """List surviving blocks by position, file by file; `told` has the reader options of their files, in order."""
+def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, options: pa.Array) -> BlockList:
+    """List surviving blocks by position, file by file; `options` has the reader options of their files, in order."""
     blocks = scan.survivors.blocks
     return block_list(
         scan.opened.listing,
-        told,
+        options,
         blocks.file[positions],
         blocks.row_group[positions],
         scan.residuals.of_block[positions],
@@ -75,13 +75,13 @@ def _locations(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) 
     by_id = isinstance(scan.opened.table.naming, ByFieldId)
 
     def leaves(head: FileMetadata) -> list[int]:
-        own = head.schema.names
-        return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
+        all_names = head.schema.names
+        return head.leaves(all_names if by_id else [name for name in all_names if name.lower() in wanted])
 
     try:
-        found = locations_of(scan.opened, blocks.take(positions[order]), leaves)
+        stored = locations_of(scan.opened, blocks.take(positions[order]), leaves)
     except IndexFault:  # of a strict plan: it needs no index once made
         return None
-    for reason in found.degraded:
+    for reason in stored.degraded:
         _log.warning("%s is read by footers: %s", scan.opened.table.location, reason)
-    return found.page_locations.take(np.argsort(order))
+    return stored.page_locations.take(np.argsort(order))

@@ -34,4 +34,4 @@ def wave(
     delivery = opened.table.delivery(opened.listing, np.unique(blocks.file[positions]))
     reader = block_reader(opened, delivery, fields, residuals)
     in_order = positions[reading_order(blocks.file[positions], blocks.row_group[positions])]
-    return reader, surviving_blocks(plan, in_order, reader, delivery.told)
+    return reader, surviving_blocks(plan, in_order, reader, delivery.options)

@@ -75,8 +75,10 @@ def matches_left_out(spark: SparkSession, asked: Sequence[Asked]) -> Proof:
     A predicate on which Spark raises an error is evaluated separately; if it still fails, it is undecided. Raises
     StalePlan, UnsupportedTable.
     """
-    collated = {i: "it asks a collation" for i, each in enumerate(asked) if asks_a_collation(each.plan)}
-    numbers = [i for i, each in enumerate(asked) if len(each.excluded) and i not in collated]
+    collated = {
+        i: "it asks a collation" for i, plan_to_check in enumerate(asked) if asks_a_collation(plan_to_check.plan)
+    }
+    numbers = [i for i, plan_to_check in enumerate(asked) if len(plan_to_check.excluded) and i not in collated]
     if not numbers:
         return Proof((), collated)
     try:
@@ -84,13 +86,13 @@ def matches_left_out(spark: SparkSession, asked: Sequence[Asked]) -> Proof:
     except PySparkException as error:
         if len(numbers) == 1:
             return Proof((), {**collated, numbers[0]: _first_line(error)})
-    found: list[Match] = []
+    matches: list[Match] = []
     for number in numbers:
         try:
-            found += _matches(spark, asked, [number])
+            matches += _matches(spark, asked, [number])
         except PySparkException as error:
             collated[number] = _first_line(error)
-    return Proof(tuple(found[:MOST_MATCHES]), collated)
+    return Proof(tuple(matches[:MOST_MATCHES]), collated)
 
 
 def _first_line(error: PySparkException) -> str:
@@ -105,29 +107,31 @@ def _matches(spark: SparkSession, asked: Sequence[Asked], numbers: Sequence[int]
     blocks = replace(reading.blocks, residual=np.arange(len(file), dtype=np.int32))
     cuts = np.linspace(0, len(file), task_count(spark, len(file)) + 1).astype(int).tolist()
     tasks = [blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)]
-    own = _own_names(names)
+    hidden_names = _own_names(names)
     reader = reading.reader
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column("task").to_pylist():
-                yield from _rows(reader, BlockList.from_bytes(task), patterns, own)
+                yield from _rows(reader, BlockList.from_bytes(task), patterns, hidden_names)
 
-    frame = one_partition_each(tasks, spark).mapInArrow(read, _schema(reader, own))
-    hits = {number: array_contains(col(own[-1]), number) for number in numbers}
-    found = {
+    frame = one_partition_each(tasks, spark).mapInArrow(read, _schema(reader, hidden_names))
+    hits = {number: array_contains(col(hidden_names[-1]), number) for number in numbers}
+    conditions = {
         number: when(is_left_out, expr(asked[number].plan.sql)).otherwise(lit(False))
         for number, is_left_out in hits.items()
     }
-    flags = [flag.alias(f"{own[-1]}{number}") for number, flag in found.items()]
+    flags = [flag.alias(f"{hidden_names[-1]}{number}") for number, flag in conditions.items()]
     shown = [col(f"`{name.replace('`', '``')}`").cast("string") for name in names[:MOST_VALUES]]
-    rows = frame.select(*own[:-1], *flags, *(each.alias(f"{own[0]}{i}") for i, each in enumerate(shown)))
-    any_: Column = reduce(lambda a, b: a | b, (col(f"{own[-1]}{number}") for number in numbers))
+    rows = frame.select(
+        *hidden_names[:-1], *flags, *(value.alias(f"{hidden_names[0]}{i}") for i, value in enumerate(shown))
+    )
+    any_: Column = reduce(lambda a, b: a | b, (col(f"{hidden_names[-1]}{number}") for number in numbers))
     for row in rows.where(any_).limit(MOST_MATCHES).toArrow().to_pylist():
-        values = ", ".join(f"{name} = {row[f'{own[0]}{i}']}" for i, name in enumerate(names[:MOST_VALUES]))
+        values = ", ".join(f"{name} = {row[f'{hidden_names[0]}{i}']}" for i, name in enumerate(names[:MOST_VALUES]))
         for number in numbers:
-            if row[f"{own[-1]}{number}"]:
-                yield Match(number, row[own[0]], row[own[1]], row[own[2]], values)
+            if row[f"{hidden_names[-1]}{number}"]:
+                yield Match(number, row[hidden_names[0]], row[hidden_names[1]], row[hidden_names[2]], values)
 
 
 Pattern = tuple[
@@ -144,7 +148,7 @@ def _blocks_of(asked: Sequence[Asked], numbers: Sequence[int]) -> tuple[np.ndarr
         kept = zip(np.searchsorted(keys, excluded.keys).tolist(), pairwise(excluded.kept.offsets.tolist()), strict=True)
         for place, (begin, end) in kept:
             patterns[place].append((number, excluded.kept.start[begin:end], excluded.kept.stop[begin:end]))
-    return *from_keys(keys), [tuple(each) for each in patterns]
+    return *from_keys(keys), [tuple(pattern) for pattern in patterns]
 
 
 def _own_names(names: Sequence[str]) -> tuple[str, str, str, str]:
@@ -155,18 +159,18 @@ def _own_names(names: Sequence[str]) -> tuple[str, str, str, str]:
     return f"{prefix}_path", f"{prefix}_group", f"{prefix}_position", f"{prefix}_plans"
 
 
-def _schema(reader: BlockReader, own: Sequence[str]) -> StructType:
+def _schema(reader: BlockReader, hidden_names: Sequence[str]) -> StructType:
     types = (StringType(), IntegerType(), LongType(), ArrayType(IntegerType()))
     return StructType(
         [
-            *(StructField(name, type_) for name, type_ in zip(own, types, strict=True)),
+            *(StructField(name, type_) for name, type_ in zip(hidden_names, types, strict=True)),
             *spark_schema(pa.schema(reader.fields)).fields,
         ]
     )
 
 
 def _rows(
-    reader: BlockReader, blocks: BlockList, patterns: Sequence[Pattern], own: Sequence[str]
+    reader: BlockReader, blocks: BlockList, patterns: Sequence[Pattern], hidden_names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield all rows of some blocks with their place, and the numbers of the plans that leave them out."""
     for file in blocks.by_file():
@@ -180,7 +184,7 @@ def _rows(
                 pa.array(positions, pa.int64()),
                 plans,
             ]
-            named = [*own, *batch.schema.names] if reader.fields else list(own)
+            named = [*hidden_names, *batch.schema.names] if reader.fields else list(hidden_names)
             yield pa.RecordBatch.from_arrays([*arrays, *(batch.columns if reader.fields else ())], names=named)
 
 

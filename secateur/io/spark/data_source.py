@@ -39,7 +39,7 @@ from secateur.io.scan.read_path import holds_collation
 from secateur.io.spark.file_reader import arrow_schema, spark_schema
 from secateur.io.spark.source_filters import predicate_of
 from secateur.io.spark.to_spark import descriptors
-from secateur.io.storage.redaction import ENVIRONMENT, shown_location, tells_secrets
+from secateur.io.storage.redaction import ENVIRONMENT, has_secrets, redacted_location
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
 from secateur.pruning.functions.zone_names import known_zone
@@ -146,10 +146,10 @@ def _require_evaluated_here(scan: PlannedScan) -> None:
 
 def _require_no_secrets(name: str, location: str | None) -> None:
     """Raise InvalidOption for a location with credentials: Spark shows options, and sends them to executors."""
-    if location is not None and tells_secrets(location):
+    if location is not None and has_secrets(location):
         raise InvalidOption(
             f"option {name} carries credentials, which Spark would send to executors and show: leave them out of "
-            f"{shown_location(location)}. {ENVIRONMENT}"
+            f"{redacted_location(location)}. {ENVIRONMENT}"
         )
 
 

@@ -50,18 +50,18 @@ class SparkExecutors:
         shares = shares_of(self.catalog, query, left, task_count(self.spark, len(segments)))
         sent, store, predicate, strict = [share for share, _ in shares], self.store, query.predicate, self.faults.strict
 
-        def work(mine: Sequence[int]) -> Iterator[bytes]:
-            for i in mine:
+        def work(numbers: Sequence[int]) -> Iterator[bytes]:
+            for i in numbers:
                 yield i.to_bytes(4, "little") + prune_share(sent[i], store, _cache(), predicate, strict=strict)
 
         with self.faults.tolerated():
             ordered = self._results(work, len(sent))
-            found = gathered(ordered, [live for _, live in shares], left, self.faults, self.catalog.reads)
+            result = gathered(ordered, [live for _, live in shares], left, self.faults, self.catalog.reads)
             query.notes.append(
                 f"{len(segments):,} segments, {human_bytes(size)} of them not in memory, "
                 f"pruned by {len(sent)} tasks of Spark, with their filters and pages"
             )
-            return found
+            return result
         return None
 
     def _results(self, work: Callable[[Sequence[int]], Iterator[bytes]], count: int) -> list[bytes]:
@@ -71,10 +71,10 @@ class SparkExecutors:
         from pyspark.errors import PySparkException
 
         try:
-            found = {int.from_bytes(each[:4], "little"): each[4:] for each in run_tasks(self.spark, work, count)}
+            results = {int.from_bytes(data[:4], "little"): data[4:] for data in run_tasks(self.spark, work, count)}
         except (PySparkException, PackageMissing) as error:
             raise IndexFault(f"pruning on executors failed: {str(error).splitlines()[0]}") from error
-        return [found[i] for i in range(count)]
+        return [results[i] for i in range(count)]
 
     def _seconds(self, chunks: int, size: int) -> float:
         """Estimate the seconds that reading takes on the driver."""

@@ -56,12 +56,12 @@ def with_collations(opened: OpenedTable, files: np.ndarray, spark: SparkSession)
     """
     if not len(opened.listing.size):
         return by_files(opened, files, spark)
-    told = files if len(files) else np.zeros(1, np.int64)
-    found = _read(opened, told, spark, _reader(spark, opened).option("mergeSchema", "true"))
-    known = {name.lower() for name in found.columns}
+    looked_at = files if len(files) else np.zeros(1, np.int64)
+    frame = _read(opened, looked_at, spark, _reader(spark, opened).option("mergeSchema", "true"))
+    known = {name.lower() for name in frame.columns}
     fields = spark_schema(opened.schema).fields
-    found = found.withColumns({f.name: lit(None).cast(f.dataType) for f in fields if f.name.lower() not in known})
-    return found if len(files) else found.where(lit(False))
+    frame = frame.withColumns({f.name: lit(None).cast(f.dataType) for f in fields if f.name.lower() not in known})
+    return frame if len(files) else frame.where(lit(False))
 
 
 def _reader(spark: SparkSession, opened: OpenedTable) -> DataFrameReader:

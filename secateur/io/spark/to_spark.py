@@ -47,7 +47,7 @@ from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan
 from secateur.io.spark.top_n import found_here, frame_of, limited
-from secateur.io.spark.worker import settle
+from secateur.io.spark.worker import freeze_gc
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import quoted_name
@@ -102,14 +102,18 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
         _refuse_collations(scan, fields)
     if asks_hidden_metadata(scan) and not (read_path == "native" and is_read_by_spark(scan)):
         raise UnsupportedPredicate(
-            f"{brief(scan.written)} asks of _metadata what only Spark's own reader tells (via='native'), "
+            f"{brief(scan.written)} asks for fields of _metadata that only Spark's own reader knows (via='native'), "
             "of a directory that it finds, without wildcards in names"
         )
-    found = found_here(scan, spark, fields) if via == "auto" and scan.order_by is not None else scan
-    if isinstance(found, PlannedScan):
-        frame = _by(read_path, found, spark, fields) if via != "auto" else _by_the_best(read_path, found, spark, fields)
+    rows_or_scan = found_here(scan, spark, fields) if via == "auto" and scan.order_by is not None else scan
+    if isinstance(rows_or_scan, PlannedScan):
+        frame = (
+            _by(read_path, rows_or_scan, spark, fields)
+            if via != "auto"
+            else _by_the_best(read_path, rows_or_scan, spark, fields)
+        )
     else:
-        frame = found
+        frame = rows_or_scan
     return limited(scan, frame.where(scan.sql)).select(*wanted)
 
 
@@ -246,7 +250,7 @@ def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
     require_package(spark)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        freeze_gc()
         for batch in batches:
             for task in batch.column("task").to_pylist():
                 yield from reader.read_all(BlockList.from_bytes(task))

@@ -45,7 +45,7 @@ def found_here(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field
     search = FirstRows(scan, [*fields, *others])
     with contextlib.suppress(OldCalendar, EvaluationError):  # Spark converts the former, and raises the latter itself
         if search.run(SEARCH_BYTES):
-            return frame_of(search.found.rows.to_batches(), spark_schema(search.found.rows.schema), spark)
+            return frame_of(search.ranked.rows.to_batches(), spark_schema(search.ranked.rows.schema), spark)
     return replace(scan, survivors=scan.survivors.take(search.left))
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 
 @cache
-def settle() -> None:
+def freeze_gc() -> None:
     """Exclude loaded modules from garbage collection, because Spark's daemon collects after every task.
 
     With pyarrow, numpy and pandas loaded a collection visits half a million objects, which takes 30 ms or more.

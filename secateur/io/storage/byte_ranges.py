@@ -57,7 +57,7 @@ def fetch_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int) -> list
     """Read as :func:`read_ranges`, without looking up the file's size: ranges beyond its end fail when read."""
     is_remote = gap > LOCAL_GAP
     longest = LONGEST if is_remote else ENDLESS
-    pieces = [_pieces(*each, longest) for each in ranges]
+    pieces = [_pieces(*range_, longest) for range_ in ranges]
     wanted = sorted({piece for several in pieces for piece in several if piece[1]})
     runs = list(_runs(wanted, min(gap, LOCAL_GAP), longest))
     if is_remote and len(runs) > READ_THREADS:
@@ -65,8 +65,8 @@ def fetch_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int) -> list
     read: dict[Range, View] = {}
     if is_remote and len(runs) > 1:
         with ThreadPoolExecutor(min(READ_THREADS, len(runs))) as threads:
-            for found in threads.map(lambda run: _read_run(file, run), runs):
-                read |= found
+            for data_of_run in threads.map(lambda run: _read_run(file, run), runs):
+                read |= data_of_run
     else:
         for run in runs:
             read |= _read_run(file, run)
@@ -109,7 +109,7 @@ def _read_run(file: pa.NativeFile, run: Sequence[Range]) -> dict[Range, View]:
     views = {(offset, length): view[offset - start : offset - start + length] for offset, length in run}
     if sum(length for _, length in run) >= len(data):
         return dict(views)
-    return {each: bytes(part) for each, part in views.items()}
+    return {piece: bytes(part) for piece, part in views.items()}
 
 
 def _joined(pieces: Sequence[Range], read: Mapping[Range, View]) -> View:

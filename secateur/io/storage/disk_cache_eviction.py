@@ -90,10 +90,10 @@ class Room:
 
     def _evict(self, coming: int, most: int, low: int) -> int:
         counted = _length(self._count)
-        found = _list(self._root)
-        left, removed = found.units + coming, 0
+        listing = _list(self._root)
+        left, removed = listing.units + coming, 0
         if left > most:
-            for _, units, path in sorted(found.pieces):
+            for _, units, path in sorted(listing.pieces):
                 if left <= low:
                     break
                 if (gone := _remove(path)) is not None:
@@ -132,7 +132,7 @@ def _units(size: int) -> int:
 
 def _list(root: str) -> CacheListing:
     """List a directory, and remove what crashed writers left."""
-    found, now = CacheListing(), time.time()
+    listing, now = CacheListing(), time.time()
     for entry, aside in _files(root):
         try:
             status = entry.stat(follow_symlinks=False)
@@ -141,10 +141,10 @@ def _list(root: str) -> CacheListing:
         if aside and abs(now - status.st_mtime) > _ABANDONED_SECONDS and _remove(entry.path) is not None:
             continue
         units = _units(status.st_size)
-        found.units += units
+        listing.units += units
         if not aside:
-            found.pieces.append((status.st_mtime_ns, units, entry.path))
-    return found
+            listing.pieces.append((status.st_mtime_ns, units, entry.path))
+    return listing
 
 
 def _files(root: str) -> Iterator[tuple[os.DirEntry[str], bool]]:

@@ -109,8 +109,8 @@ def vanished(shown: str) -> StalePlan:
 def _modified(file: pa.NativeFile) -> int | None:
     """Return when an open object was modified, in nanoseconds; None if its store does not say."""
     try:
-        told = file.metadata().get(_LAST_MODIFIED)
-        moment = None if told is None else dt.datetime.fromisoformat(told.decode())
+        stamp = file.metadata().get(_LAST_MODIFIED)
+        moment = None if stamp is None else dt.datetime.fromisoformat(stamp.decode())
     except (AttributeError, ValueError, OSError, pa.ArrowException):
         return None
     if moment is None:

@@ -85,9 +85,9 @@ class FileStore:
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
         """Read (name, offset, size) ranges of many files; a failed range gives the fault that :meth:`read` raises."""
         if self.is_local or len(wanted) < 2:
-            return [self._read_or_fault(*each) for each in wanted]
+            return [self._read_or_fault(*range_) for range_ in wanted]
         with ThreadPoolExecutor(min(READ_THREADS, len(wanted))) as threads:
-            return list(threads.map(lambda each: self._read_or_fault(*each), wanted))
+            return list(threads.map(lambda range_: self._read_or_fault(*range_), wanted))
 
     def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
         try:

@@ -58,7 +58,7 @@ NO_FILES = ListedFiles(pa.array([], pa.string()), *(np.zeros(0, np.int64) for _ 
 
 
 @dataclass(eq=False)
-class _Found:
+class _Listed:
     """The content of one filesystem response."""
 
     paths: list[str]
@@ -80,16 +80,16 @@ def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> Listed
     filesystem, root = innermost(filesystem, root)
     if (fsspec := fsspec_of(filesystem)) is not None:
         fsspec.invalidate_cache()  # cached listings, which some filesystems keep forever
-    found: list[_Found] = []
+    parts: list[_Listed] = []
     level = [root]
     with ThreadPoolExecutor(THREADS) as threads:
         while level:
             whole = len(level) >= wide
             answers = list(_answers(filesystem, level, whole, threads))
-            found += answers
+            parts += answers
             below = [path for answer in answers for path in answer.directories]
             level = [] if whole else _without_hidden(below, root)
-    return _gathered(found, root)
+    return _gathered(parts, root)
 
 
 def list_directories(filesystem: FileSystem, directories: Sequence[str]) -> list[ListedFiles]:
@@ -108,7 +108,7 @@ def _directly_in(filesystem: FileSystem, directory: str) -> ListedFiles:
     try:
         if isinstance(filesystem, pafs.LocalFileSystem):
             return _gathered([_looked_up(_paths_in(directory))], directory)
-        return _gathered([_told(filesystem, directory, False)], directory)
+        return _gathered([_infos(filesystem, directory, False)], directory)
     except FileNotFoundError:
         return _gathered([], directory)
 
@@ -127,14 +127,14 @@ def joined(listings: Sequence[ListedFiles], prefixes: Sequence[str]) -> ListedFi
 
 def _answers(
     filesystem: FileSystem, directories: Sequence[str], whole: bool, threads: ThreadPoolExecutor
-) -> Iterator[_Found]:
+) -> Iterator[_Listed]:
     """Yield the entries of some directories, or with `whole` everything below them."""
     if not isinstance(filesystem, pafs.LocalFileSystem):
-        return threads.map(lambda path: _told(filesystem, path, whole), directories)
+        return threads.map(lambda path: _infos(filesystem, path, whole), directories)
     if whole:
         return threads.map(_below_local, directories)
     paths = threads.map(_paths_in, directories)  # few directories, perhaps with very many files
-    return threads.map(_looked_up, (chunk for each in paths for chunk in _chunks(each)))
+    return threads.map(_looked_up, (chunk for level in paths for chunk in _chunks(level)))
 
 
 def _paths_in(directory: str) -> list[str]:
@@ -146,20 +146,20 @@ def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     return (paths[i : i + CHUNK] for i in range(0, len(paths), CHUNK))
 
 
-def _below_local(directory: str) -> _Found:
+def _below_local(directory: str) -> _Listed:
     """List everything below a directory of a local disk."""
-    found, level = _Found([], [], [], [], []), [directory]
+    listed, level = _Listed([], [], [], [], []), [directory]
     while level:
         part = _looked_up(_paths_in(level.pop()))
         for name in ("paths", "size", "modified", "witness"):
-            getattr(found, name).extend(getattr(part, name))
+            getattr(listed, name).extend(getattr(part, name))
         level += part.directories
-    return found
+    return listed
 
 
-def _looked_up(paths: Sequence[str]) -> _Found:
+def _looked_up(paths: Sequence[str]) -> _Listed:
     """Look up some paths of a local disk. pyarrow does not return change times."""
-    found = _Found([], [], [], [], [])
+    listed = _Listed([], [], [], [], [])
     for path in paths:
         try:
             status = os.stat(path)
@@ -170,31 +170,31 @@ def _looked_up(paths: Sequence[str]) -> _Found:
                 continue
             raise
         if stat.S_ISREG(status.st_mode):
-            found.paths.append(path)
-            found.size.append(status.st_size)
-            found.modified.append(status.st_mtime_ns)
-            found.witness.append(status.st_ctime_ns)
+            listed.paths.append(path)
+            listed.size.append(status.st_size)
+            listed.modified.append(status.st_mtime_ns)
+            listed.witness.append(status.st_ctime_ns)
         elif stat.S_ISDIR(status.st_mode):
-            found.directories.append(path)
-    return found
+            listed.directories.append(path)
+    return listed
 
 
-def _told(filesystem: FileSystem, directory: str, whole: bool) -> _Found:
+def _infos(filesystem: FileSystem, directory: str, whole: bool) -> _Listed:
     """List a directory of another filesystem."""
     versions: dict[str, int] = {}
     fsspec = fsspec_of(filesystem)
     if fsspec is None:
         infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=whole))
     else:
-        infos, versions = _told_by_fsspec(fsspec, directory, whole)
+        infos, versions = _infos_of_fsspec(fsspec, directory, whole)
     files = [info for info in infos if info.type == pafs.FileType.File]
     modified = [info.mtime_ns or 0 for info in files]
     witness = [versions.get(info.path) or time for info, time in zip(files, modified, strict=True)]
     directories = [info.path for info in infos if info.type == pafs.FileType.Directory]
-    return _Found([info.path for info in files], [info.size for info in files], modified, witness, directories)
+    return _Listed([info.path for info in files], [info.size for info in files], modified, witness, directories)
 
 
-def _told_by_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs.FileInfo], dict[str, int]]:
+def _infos_of_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs.FileInfo], dict[str, int]]:
     """List as pyarrow's fsspec handler does, and also return the files' versions, which that leaves out."""
     versions: dict[str, int] = {}
 
@@ -204,15 +204,15 @@ def _told_by_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs
                 versions[path] = version
             return super()._create_file_info(path, info)
 
-    found = Telling(fsspec).get_file_info_selector(pafs.FileSelector(directory, recursive=whole))
-    return found, versions
+    infos = Telling(fsspec).get_file_info_selector(pafs.FileSelector(directory, recursive=whole))
+    return infos, versions
 
 
-def _gathered(found: Sequence[_Found], root: str) -> ListedFiles:
-    paths = _below(chain.from_iterable(part.paths for part in found), root)
-    size = np.array(list(chain.from_iterable(part.size for part in found)), np.int64)
-    modified = np.array(list(chain.from_iterable(part.modified for part in found)), np.int64)
-    witness = np.array(list(chain.from_iterable(part.witness for part in found)), np.int64)
+def _gathered(parts: Sequence[_Listed], root: str) -> ListedFiles:
+    paths = _below(chain.from_iterable(listed.paths for listed in parts), root)
+    size = np.array(list(chain.from_iterable(listed.size for listed in parts)), np.int64)
+    modified = np.array(list(chain.from_iterable(listed.modified for listed in parts)), np.int64)
+    witness = np.array(list(chain.from_iterable(listed.witness for listed in parts)), np.int64)
     witness = np.where(witness != 0, witness, drawn(len(witness)))
     order = pc.sort_indices(paths)
     order = order.filter(_visible(paths).take(order))

@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound
 from secateur.io.storage.list_files import FileSystem
-from secateur.io.storage.redaction import S3, cannot_open, shown_location
+from secateur.io.storage.redaction import S3, cannot_open, redacted_location
 from secateur.io.storage.transfer import received, sent
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
@@ -29,10 +29,10 @@ def parsed(location: str) -> tuple[str, str, str]:
 
     A path is used unchanged: engines write names with ``%``, ``#`` and ``?`` unescaped.
     """
-    found = _URI.fullmatch(location)
-    if found is None:
+    match = _URI.fullmatch(location)
+    if match is None:
         return "file", "", location
-    scheme, host, path = found["scheme"].lower(), found["host"] or "", found["path"]
+    scheme, host, path = match["scheme"].lower(), match["host"] or "", match["path"]
     host = host.rpartition("@")[2] if scheme in S3 else host  # its user is an access key
     return scheme, host, path if scheme in ("file", *_HOSTS) else host + path
 
@@ -46,7 +46,7 @@ def all_below(locations: pa.Array, roots: Sequence[str]) -> bool:
 
 
 def _all_in(locations: pa.Array, directories: pa.Array) -> bool:
-    starts = [pc.starts_with(locations, each.rstrip("/") + "/") for each in directories.to_pylist()]
+    starts = [pc.starts_with(locations, directory.rstrip("/") + "/") for directory in directories.to_pylist()]
     return bool(pc.all(reduce(pc.or_, starts), min_count=0).as_py())
 
 
@@ -58,7 +58,7 @@ def _comparable(locations: pa.Array) -> pa.Array:
 
 @dataclass
 class FileSystems:
-    """Filesystems by scheme and host, made once; opened anew in another process (`SentFileSystem`)."""
+    """Filesystems by scheme and host, made once; opened again in another process (`SentFileSystem`)."""
 
     make: MakeFileSystem | None = None
     known: dict[tuple[str, str], pafs.FileSystem] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class FileSystems:
         if scheme == "file":
             return pafs.LocalFileSystem(), path
         if (scheme, host) not in self.known:
-            self.known[scheme, host] = _made(location) if self.make is None else self.make(scheme, host)
+            self.known[scheme, host] = _filesystem(location) if self.make is None else self.make(scheme, host)
         return self.known[scheme, host], path
 
     def __getstate__(self) -> dict[str, object]:
@@ -80,7 +80,7 @@ class FileSystems:
         self.known = {place: received(filesystem) for place, filesystem in state["known"].items()}
 
 
-def _made(location: str) -> pafs.FileSystem:
+def _filesystem(location: str) -> pafs.FileSystem:
     """Make the filesystem of a URI. Raises TableNotFound."""
     try:
         return pafs.FileSystem.from_uri(location)[0]
@@ -94,12 +94,12 @@ def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str,
     Raises TableNotFound for a URI of no filesystem.
     """
     if filesystem is not None:
-        return shown_location(location), filesystem, location.rstrip("/")
+        return redacted_location(location), filesystem, location.rstrip("/")
     if "://" in location or location.startswith("file:"):
         try:
             resolved, root = pafs.FileSystem.from_uri(location)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise TableNotFound(cannot_open(location, error)) from None
-        return shown_location(location).rstrip("/"), resolved, root.rstrip("/")
+        return redacted_location(location).rstrip("/"), resolved, root.rstrip("/")
     absolute = str(Path(location).expanduser().absolute())
     return absolute, pafs.LocalFileSystem(), absolute

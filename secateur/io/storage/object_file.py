@@ -70,8 +70,8 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
     def read_ahead(self, ranges: Sequence[Range]) -> None:
         """Read ranges in parallel, replacing those read ahead before, for readers that request one range at a time."""
         self._source.ahead = []
-        found = fetch_ranges(self, ranges, REMOTE_GAP)
-        self._source.ahead = [(offset, data) for (offset, _), data in zip(ranges, found, strict=True)]
+        contents = fetch_ranges(self, ranges, REMOTE_GAP)
+        self._source.ahead = [(offset, data) for (offset, _), data in zip(ranges, contents, strict=True)]
 
 
 @dataclass
@@ -105,10 +105,10 @@ class _Object:
         for start, data in (*self.ahead, self.end):
             if start <= offset and offset + length <= start + len(data):
                 return bytes(data[offset - start : offset - start + length])
-        found = self._answer(lambda store, key: _get(store, key, (offset, offset + length)))
-        if offset + len(found) == self.known_size:
-            self.end = (offset, found)
-        return found
+        part = self._answer(lambda store, key: _get(store, key, (offset, offset + length)))
+        if offset + len(part) == self.known_size:
+            self.end = (offset, part)
+        return part
 
     def _answer(self, ask: Callable[[S3Store, str], tuple[ObjectMeta, bytes]]) -> bytes:
         """Return the bytes of a response for this object. Raises OSError, and errors of `accept`."""

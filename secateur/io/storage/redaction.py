@@ -32,28 +32,28 @@ _REFUSED = re.compile(
 _NO_FILES = os.strerror(errno.EMFILE)  # in messages of libraries that omit its number
 
 
-def shown_location(location: str) -> str:
+def redacted_location(location: str) -> str:
     """Return a location without credentials and without a query; a path is returned unchanged.
 
     The user in a URI is removed completely, because it may be an access key. On stores where it is a container or a
     name, only the part after its first colon is removed.
     """
-    found = _URI.fullmatch(location)
-    if found is None or found["scheme"].lower() == "file":
+    match = _URI.fullmatch(location)
+    if match is None or match["scheme"].lower() == "file":
         return location
-    user, at, host = found["host"].rpartition("@")
-    user = user.partition(":")[0] if found["scheme"].lower() in _NAMES_USERS else ""
-    return f"{found['scheme']}://{user}{at if user else ''}{host}{found['path']}"
+    user, at, host = match["host"].rpartition("@")
+    user = user.partition(":")[0] if match["scheme"].lower() in _NAMES_USERS else ""
+    return f"{match['scheme']}://{user}{at if user else ''}{host}{match['path']}"
 
 
-def tells_secrets(location: str) -> bool:
+def has_secrets(location: str) -> bool:
     """Return whether a location contains credentials."""
-    found = _URI.fullmatch(location)
-    if found is None:
+    match = _URI.fullmatch(location)
+    if match is None:
         return False
-    user, _, _ = found["host"].rpartition("@")
-    is_secret = bool(user) and (found["scheme"].lower() not in _NAMES_USERS or ":" in user)
-    return is_secret or _PARAMETER.search(found["query"]) is not None
+    user, _, _ = match["host"].rpartition("@")
+    is_secret = bool(user) and (match["scheme"].lower() not in _NAMES_USERS or ":" in user)
+    return is_secret or _PARAMETER.search(match["query"]) is not None
 
 
 def without_secrets(text: str) -> str:
@@ -65,7 +65,7 @@ def without_secrets(text: str) -> str:
 
 def cannot_open(location: str, error: Exception) -> str:
     """Return the error text for an unopenable location, redacted even if it is not a valid URI."""
-    return without_secrets(f"cannot open {shown_location(location)}: {error}")
+    return without_secrets(f"cannot open {redacted_location(location)}: {error}")
 
 
 def refused(error: Exception) -> bool:
@@ -75,8 +75,8 @@ def refused(error: Exception) -> bool:
 
 def explained(error: Exception) -> str:
     """Explain an error of a library; if a store refuses credentials, also say where they are looked for."""
-    told = without_secrets(str(error))
-    return f"{told.rstrip('.')}. {ENVIRONMENT}" if refused(error) else told
+    text = without_secrets(str(error))
+    return f"{text.rstrip('.')}. {ENVIRONMENT}" if refused(error) else text
 
 
 def trouble(what: str, error: Exception, kind: type[SecateurError]) -> SecateurError:
@@ -84,7 +84,7 @@ def trouble(what: str, error: Exception, kind: type[SecateurError]) -> SecateurE
 
     AccessDenied if a store refuses, TooManyOpenFiles if no file can be opened at all, else `kind`.
     """
-    told = f"{what}: {explained(error)}"
+    text = f"{what}: {explained(error)}"
     if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE) or _NO_FILES in str(error):
-        return TooManyOpenFiles(told)
-    return AccessDenied(told) if refused(error) else kind(told)
+        return TooManyOpenFiles(text)
+    return AccessDenied(text) if refused(error) else kind(text)

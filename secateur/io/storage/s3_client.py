@@ -46,7 +46,7 @@ _TOLD_BY_ENVIRONMENT = (  # where obstore finds credentials before it asks the m
 )
 _PROXY = ("scheme", "host", "port")
 _TIMEOUTS = {"connect_timeout": "connect_timeout", "request_timeout": "read_timeout"}
-Told: TypeAlias = tuple[tuple[str, Any], ...]
+Options: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -82,24 +82,26 @@ os.register_at_fork(after_in_child=_forked)
 
 def reading_client(target: S3Object) -> S3Store:
     """Return the client that reads an object, cached with its connections for others of the bucket."""
-    return _made(target, LEAST_TIMEOUT + LONGEST / BYTES_PER_SECOND, {"read_timeout": READ_TIMEOUT, **target.timeouts})
+    return _client_for(
+        target, LEAST_TIMEOUT + LONGEST / BYTES_PER_SECOND, {"read_timeout": READ_TIMEOUT, **target.timeouts}
+    )
 
 
 def writing_client(target: S3Object, size: int) -> S3Store:
     """Return the client for a put of `size` bytes."""
-    return _made(target, LEAST_TIMEOUT + size / BYTES_PER_SECOND, {})
+    return _client_for(target, LEAST_TIMEOUT + size / BYTES_PER_SECOND, {})
 
 
-def _made(target: S3Object, timeout: float, timeouts: Mapping[str, float]) -> S3Store:
+def _client_for(target: S3Object, timeout: float, timeouts: Mapping[str, float]) -> S3Store:
     _Process.used = True
     seconds = {name: f"{value:.3f}s" for name, value in {**timeouts, "timeout": timeout}.items()}
     environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    told = (target.config, {**target.client, **seconds}, target.credentials, environment)
-    return _client(target.bucket, *(tuple(sorted(each.items())) for each in told))
+    options = (target.config, {**target.client, **seconds}, target.credentials, environment)
+    return _client(target.bucket, *(tuple(sorted(group.items())) for group in options))
 
 
 @lru_cache(CLIENTS)
-def _client(bucket: str, config: Told, client: Told, credentials: Told, environment: Told) -> S3Store:
+def _client(bucket: str, config: Options, client: Options, credentials: Options, environment: Options) -> S3Store:
     """Return a cached client; `environment` holds what obstore reads there itself, so a change makes a new client."""
     from obstore.store import S3Store
 
@@ -139,32 +141,32 @@ def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
     client: dict[str, Any] = {"allow_http": True} if (endpoint or "").startswith("http://") else {}
     if proxy.get("host"):
         client["proxy_url"] = "{}://{}:{}".format(*(proxy[name] for name in _PROXY))
-    timeouts = {own: settings[name] for name, own in _TIMEOUTS.items() if settings.get(name, -1) > 0}
+    timeouts = {option: settings[name] for name, option in _TIMEOUTS.items() if settings.get(name, -1) > 0}
     return S3Object(bucket, key, config, client, credentials, timeouts)
 
 
 def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | None:
     """Return the endpoint; None for AWS. The environment's endpoint is pyarrow's only if its settings have it."""
-    told = settings["endpoint_override"]
-    if not told:
+    endpoint = settings["endpoint_override"]
+    if not endpoint:
         ending = ".cn" if region.startswith("cn-") else ""
         from_environment = any(name.startswith("AWS_ENDPOINT") for name in os.environ)
         return f"https://s3.{region}.amazonaws.com{ending}" if from_environment else None
-    scheme, separator, host = told.partition("://")
+    scheme, separator, host = endpoint.partition("://")
     if not separator:
-        scheme, host = settings["scheme"], told
+        scheme, host = settings["scheme"], endpoint
     return f"{scheme}://{bucket}.{host}" if settings["force_virtual_addressing"] else f"{scheme}://{host}"
 
 
 def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return credentials for obstore, empty if it finds them itself; None if it cannot get them."""
     if settings["access_key"]:
-        return {name: settings[own] for own, name in _KEYS.items() if settings[own]}
+        return {name: settings[key] for key, name in _KEYS.items() if settings[key]}
     if settings["anonymous"] or os.environ.get("AWS_ACCESS_KEY_ID"):
         return {}
     profile = _profile()
     if "aws_access_key_id" in profile and "role_arn" not in profile:
-        return {name: profile[own] for own, name in _PROFILE_KEYS.items() if own in profile}
+        return {name: profile[key] for key, name in _PROFILE_KEYS.items() if key in profile}
     if any(name in profile for name in _NOT_TAKEN_PROFILES):
         return None
     return {} if _may_ask_machine() or any(os.environ.get(name) for name in _TOLD_BY_ENVIRONMENT) else None
@@ -178,7 +180,7 @@ def _may_ask_machine() -> bool:
 def _profile() -> Mapping[str, str]:
     """Return the environment's profile from the files of AWS's tools: its keys, or how to get them."""
     name = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
-    found: dict[str, str] = {}
+    profile: dict[str, str] = {}
     for variable, file, section in (
         ("AWS_CONFIG_FILE", "config", name if name == "default" else f"profile {name}"),
         ("AWS_SHARED_CREDENTIALS_FILE", "credentials", name),
@@ -188,5 +190,5 @@ def _profile() -> Mapping[str, str]:
             parser.read(os.environ.get(variable) or Path.home() / ".aws" / file, encoding="utf-8")
         except (configparser.Error, OSError, RuntimeError, UnicodeError):
             continue
-        found |= dict(parser[section]) if parser.has_section(section) else {}
-    return found
+        profile |= dict(parser[section]) if parser.has_section(section) else {}
+    return profile

@@ -102,18 +102,18 @@ def plain_settings(filesystem: pafs.FileSystem) -> dict[str, Any]:
 
 def plain(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return those settings of a kind of filesystem that are not secret."""
-    found = {name: value for name, value in settings.items() if name in _SENT[kind]}
-    if found.get("endpoint_override"):
-        found["endpoint_override"] = found["endpoint_override"].rpartition("@")[2]
-    if found.get("proxy_options"):
-        proxy = found["proxy_options"]
-        found["proxy_options"] = {name: proxy[name] for name in _PROXY} if proxy["host"] else None
-    if found.get("default_metadata"):
-        metadata = {_text(name): _text(value) for name, value in dict(found["default_metadata"]).items()}
-        found["default_metadata"] = {name: metadata[name] for name in metadata if name.lower() in _METADATA}
-    if found.get("extra_conf"):
-        found["extra_conf"] = {k: v for k, v in dict(found["extra_conf"]).items() if not _SECRET.search(_text(k))}
-    return found
+    sent = {name: value for name, value in settings.items() if name in _SENT[kind]}
+    if sent.get("endpoint_override"):
+        sent["endpoint_override"] = sent["endpoint_override"].rpartition("@")[2]
+    if sent.get("proxy_options"):
+        proxy = sent["proxy_options"]
+        sent["proxy_options"] = {name: proxy[name] for name in _PROXY} if proxy["host"] else None
+    if sent.get("default_metadata"):
+        metadata = {_text(name): _text(value) for name, value in dict(sent["default_metadata"]).items()}
+        sent["default_metadata"] = {name: metadata[name] for name in metadata if name.lower() in _METADATA}
+    if sent.get("extra_conf"):
+        sent["extra_conf"] = {k: v for k, v in dict(sent["extra_conf"]).items() if not _SECRET.search(_text(k))}
+    return sent
 
 
 def _text(value: Any) -> str:
@@ -130,7 +130,7 @@ def _plain_option(value: Any) -> Any:
     if hasattr(value, "storage_options"):
         return _without_options(value)
     if isinstance(value, Mapping):
-        return {name: _plain_option(each) for name, each in value.items() if _is_told(str(name))}
+        return {name: _plain_option(option) for name, option in value.items() if _is_told(str(name))}
     return without_secrets(value) if isinstance(value, str) else value
 
 

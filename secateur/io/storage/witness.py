@@ -34,10 +34,10 @@ _VERSIONS = frozenset({"etag", "generation", "versionid", "version_id", "md5hash
 
 def version_of(info: Mapping[str, Any]) -> int | None:
     """Return a checksum of the version in an fsspec file's listing; None if it has none."""
-    told = sorted((name.lower(), value) for name, value in info.items() if name.lower() in _VERSIONS and value)
+    versions = sorted((name.lower(), value) for name, value in info.items() if name.lower() in _VERSIONS and value)
     if "ino" in info and "created" in info:  # fsspec's own local files: `created` is their change time
-        told.append(("created", info["created"]))
-    return signed(xxhash.xxh3_64_intdigest(repr(told).encode())) if told else None
+        versions.append(("created", info["created"]))
+    return signed(xxhash.xxh3_64_intdigest(repr(versions).encode())) if versions else None
 
 
 def drawn(count: int) -> np.ndarray:

@@ -24,8 +24,8 @@ def with_id(field: pa.Field, field_id: int) -> pa.Field:
 
 def id_of(field: pa.Field) -> int | None:
     """Return the id of a field; None if it has none."""
-    found = (field.metadata or {}).get(FIELD_ID)
-    return None if found is None else int(found)
+    number = (field.metadata or {}).get(FIELD_ID)
+    return None if number is None else int(number)
 
 
 def has_ids(schema: pa.Schema) -> bool:
@@ -63,9 +63,9 @@ def paths(schema: pa.Schema) -> Iterator[tuple[Path, tuple[int, ...]]]:
 
 
 def _paths(field: pa.Field, names: Path, ids: tuple[int, ...]) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    own = id_of(field)
-    assert own is not None, f"{field} has no id"
-    names, ids = (*names, field.name), (*ids, own)
+    number = id_of(field)
+    assert number is not None, f"{field} has no id"
+    names, ids = (*names, field.name), (*ids, number)
     yield names, ids
     if pa.types.is_struct(field.type):
         for child in field.type:
@@ -74,15 +74,15 @@ def _paths(field: pa.Field, names: Path, ids: tuple[int, ...]) -> Iterator[tuple
 
 def fields_by_id(schema: pa.Schema) -> dict[int, pa.Field]:
     """Return the columns of a schema, and the fields nested in structs, by id."""
-    found, pending = {}, list(schema)
+    fields, pending = {}, list(schema)
     while pending:
         field = pending.pop()
-        own = id_of(field)
-        if own is not None:
-            found[own] = field
+        number = id_of(field)
+        if number is not None:
+            fields[number] = field
         if pa.types.is_struct(field.type):
             pending += list(field.type)
-    return found
+    return fields
 
 
 def called_by_id(schema: pa.Schema) -> pa.Schema:
@@ -107,14 +107,14 @@ class MappedName:
 
 def names_by_id(mapping: Mapping[str, MappedName]) -> dict[int, set[str]]:
     """Return the names of every field, nested ones too, by id."""
-    found: dict[int, set[str]] = {}
+    names: dict[int, set[str]] = {}
     pending = [mapping]
     while pending:
-        for name, each in pending.pop().items():
-            if each.id is not None:
-                found.setdefault(each.id, set()).add(name)
-            pending.append(each.within)
-    return found
+        for name, mapped in pending.pop().items():
+            if mapped.id is not None:
+                names.setdefault(mapped.id, set()).add(name)
+            pending.append(mapped.within)
+    return names
 
 
 def with_mapped_ids(schema: pa.Schema, mapping: Mapping[str, MappedName]) -> pa.Schema:
@@ -126,8 +126,8 @@ def with_mapped_ids(schema: pa.Schema, mapping: Mapping[str, MappedName]) -> pa.
 
 
 def _mapped(field: pa.Field, name: str, mapping: Mapping[str, MappedName]) -> pa.Field:
-    found = mapping.get(name)
-    within = found.within if found is not None else {}
+    mapped = mapping.get(name)
+    within = mapped.within if mapped is not None else {}
     match field.type:
         case pa.MapType() as map_:
             type_ = pa.map_(_mapped(map_.key_field, "key", within), _mapped(map_.item_field, "value", within))
@@ -138,4 +138,4 @@ def _mapped(field: pa.Field, name: str, mapping: Mapping[str, MappedName]) -> pa
         case type_:
             pass
     plain = pa.field(field.name, type_, field.nullable)
-    return plain if found is None or found.id is None else with_id(plain, found.id)
+    return plain if mapped is None or mapped.id is None else with_id(plain, mapped.id)

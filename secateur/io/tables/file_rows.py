@@ -25,7 +25,7 @@ class FileBlocks:
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # for every row group, indices into the reader's residuals
     rows: tuple[RowSelection | None, ...]  # for every row group the rows that may match; None: all
-    told: Mapping[str, pa.Scalar]  # reader options from the table's listing
+    options: Mapping[str, pa.Scalar]  # reader options from the table's listing
     stored: StoredRows | None = None  # page locations from the index
 
 
@@ -64,5 +64,5 @@ class FileRows(Protocol):
 class Delivery:
     """How the rows of some files are read, in this or in another process."""
 
-    told: pa.StructArray  # (n_files,), reader options besides path and size
+    options: pa.StructArray  # (n_files,), reader options besides path and size
     open: Callable[[FileBlocks], FileRows]  # pickled if the reader is in another process

@@ -9,30 +9,30 @@ from typing import Generic, TypeVar
 
 from secateur.forks import lock_for
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
-class Latest(Generic[Found]):
+class Latest(Generic[Value]):
     """The snapshot looked up last, shared by threads; if several want a new one, one thread looks it up."""
 
     def __init__(self) -> None:
-        self._found: tuple[float, Found] | None = None
+        self._latest: tuple[float, Value] | None = None
         self._one_looks = lock_for(self, "_one_looks")
 
-    def get(self, renew: Callable[[Found | None], Found], most_seconds: float) -> Found:
+    def get(self, renew: Callable[[Value | None], Value], most_seconds: float) -> Value:
         """Return a snapshot looked up less than `most_seconds` before this call, or after it."""
         called = time.monotonic()
-        found = self._found
-        if found is None or called - found[0] >= most_seconds:
+        latest = self._latest
+        if latest is None or called - latest[0] >= most_seconds:
             with self._one_looks:
-                found = self._found
-                if found is None or called - found[0] >= most_seconds:
+                latest = self._latest
+                if latest is None or called - latest[0] >= most_seconds:
                     begun = time.monotonic()
-                    found = self._found = begun, renew(None if found is None else found[1])
-        return found[1]
+                    latest = self._latest = begun, renew(None if latest is None else latest[1])
+        return latest[1]
 
     def expire(self) -> None:
         """Expire the snapshot, because it was found wrong."""
-        found = self._found
-        if found is not None:
-            self._found = -math.inf, found[1]
+        latest = self._latest
+        if latest is not None:
+            self._latest = -math.inf, latest[1]

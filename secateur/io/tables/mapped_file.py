@@ -30,7 +30,7 @@ class View:
 
     schema: pa.Schema  # every field with its id
     defaults: Mapping[int, pa.Scalar] = field(default_factory=dict)  # initial defaults, by id
-    told: frozenset[int] = frozenset()  # columns whose value partitions may give for files that lack them
+    from_partitions: frozenset[int] = frozenset()  # columns whose value partitions may give for files that lack them
     mapping: Mapping[str, MappedName] | None = None  # for files without ids
     by_name: bool = False  # the mapping is for all files, whatever ids they have
     without_ids: str = "set its property schema.name-mapping.default"  # what to do about files that cannot be mapped
@@ -61,43 +61,43 @@ class MappedFile(ImmutableFile):
     @cached_property
     def stored(self) -> pa.Schema:
         """The file's own schema with ids. Raises InvalidParquet if the ids cannot be determined."""
-        own = self.rows.head.schema
-        if not len(own) or (has_ids(own) and not self.view.by_name):
-            return own
+        schema = self.rows.head.schema
+        if not len(schema) or (has_ids(schema) and not self.view.by_name):
+            return schema
         if self.view.mapping is None:
             raise InvalidParquet(
                 f"the columns of {self.path} have no field ids, and the table has no name mapping: "
                 f"{self.view.without_ids}"
             )
-        return with_mapped_ids(own, self.view.mapping)
+        return with_mapped_ids(schema, self.view.mapping)
 
     def stored_path(self, path: Path) -> Path | None:
         """Return the file's path of a table column; None if the file lacks it."""
-        fields, found = list(self.stored), []
-        for own in self.view.ids[path]:
-            child = next((each for each in fields if id_of(each) == own), None)
+        fields, names = list(self.stored), []
+        for number in self.view.ids[path]:
+            child = next((field for field in fields if id_of(field) == number), None)
             if child is None:
                 return None
-            found.append(child.name)
+            names.append(child.name)
             fields = list(child.type) if pa.types.is_struct(child.type) else []
-        return tuple(found)
+        return tuple(names)
 
     def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column over the row groups, from the footer only."""
-        own = self.stored_path(path)
-        if own is None:
+        stored = self.stored_path(path)
+        if stored is None:
             return self._absent(path, type_)
         kind = ordered_kind(type_)
         if is_uuid(self._field(path)):
             return zonemap.unknown(kind, len(self.row_count))
-        return self.source.zone_map(own, type_)
+        return self.source.zone_map(stored, type_)
 
     def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column that the file lacks: NULL, unless a default or partition may give a value."""
         kind, ids = ordered_kind(type_), self.view.ids[path]
-        if self.view.told.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
+        if self.view.from_partitions.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
             return zonemap.all_null(kind, self.row_count)
-        if len(ids) > 1 or ids[0] in self.view.told:
+        if len(ids) > 1 or ids[0] in self.view.from_partitions:
             return zonemap.unknown(kind, len(self.row_count))
         none = np.zeros(len(self.row_count), np.int64)
         values = absent(pa.field("", type_, metadata=self.view.fields[ids[0]].metadata), len(none), self.view.defaults)
@@ -105,20 +105,20 @@ class MappedFile(ImmutableFile):
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
         """Return the pages of those columns that have a page index in every row group."""
-        own = {
+        columns = {
             IndexedColumn(stored, column.type): column
             for column in zone_maps
             if (stored := self.stored_path(column.path)) is not None and not is_uuid(self._field(column.path))
         }
-        found = self.source.pages({stored: zone_maps[column] for stored, column in own.items()})
-        return {own[stored]: pages for stored, pages in found.items()}
+        pages_of = self.source.pages({stored: zone_maps[column] for stored, column in columns.items()})
+        return {columns[stored]: pages for stored, pages in pages_of.items()}
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """Return the file's own bloom filters of a column."""
-        own = self.stored_path(path)
-        if own is None or is_uuid(self._field(path)):
+        stored = self.stored_path(path)
+        if stored is None or is_uuid(self._field(path)):
             return no_filters(len(self.row_count), "the file does not have the column as the table does")
-        return self.source.native_filters(own, type_, fpr)
+        return self.source.native_filters(stored, type_, fpr)
 
     def _field(self, path: Path) -> pa.Field:
         return self.view.fields[self.view.ids[path][-1]]
@@ -132,28 +132,30 @@ class MappedFile(ImmutableFile):
         """
         if self.constants is None:
             self._require_stored(fields)
-        own = {id_of(each): each for each in self.stored}
+        stored_fields = {id_of(field): field for field in self.stored}
         values = {**self.view.defaults, **(self.constants or {})}
-        names = [own[id_of(each)].name for each in fields if id_of(each) in own]
+        names = [stored_fields[id_of(field)].name for field in fields if id_of(field) in stored_fields]
         schema = pa.schema(fields)
         for batch in self.rows.batches(row_group, names, rows):
             arrays = [
-                projected(batch.column(own[id_of(each)].name), own[id_of(each)], each, values)
-                if id_of(each) in own
-                else absent(each, batch.num_rows, values)
-                for each in fields
+                projected(batch.column(stored_fields[id_of(field)].name), stored_fields[id_of(field)], field, values)
+                if id_of(field) in stored_fields
+                else absent(field, batch.num_rows, values)
+                for field in fields
             ]
             self.rows.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Return whether the selected values of some columns are few bytes."""
-        own = {id_of(each): each.name for each in self.stored}
-        return self.rows.is_light_by_name(row_group, [own[id_of(f)] for f in fields if id_of(f) in own], rows)
+        stored_names = {id_of(field): field.name for field in self.stored}
+        return self.rows.is_light_by_name(
+            row_group, [stored_names[id_of(f)] for f in fields if id_of(f) in stored_names], rows
+        )
 
     def _require_stored(self, fields: Sequence[pa.Field]) -> None:
         """Raise NotInFile if the file lacks a column, or a part of one, whose value its partition may give."""
-        roots = {each.name for each in fields}
+        roots = {field.name for field in fields}
         for path, ids in self.view.ids.items():
-            if path[0] in roots and not self.view.told.isdisjoint(ids) and self.stored_path(path) is None:
-                raise NotInFile(f"{self.path} lacks the column {'.'.join(path)}, which its partition may tell")
+            if path[0] in roots and not self.view.from_partitions.isdisjoint(ids) and self.stored_path(path) is None:
+                raise NotInFile(f"{self.path} lacks the column {'.'.join(path)}, which its partition may give")

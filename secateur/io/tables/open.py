@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
 from secateur.io.storage.locations import resolve_location
-from secateur.io.storage.redaction import shown_location
+from secateur.io.storage.redaction import redacted_location
 from secateur.io.tables.directory.chosen import FileChoice, listed, matching, of_dataset
 from secateur.io.tables.directory.table import ParquetDirectory, open_chosen, open_directory
 from secateur.io.tables.look import TableLook, look_at
@@ -175,11 +175,11 @@ def _of_object(source: Any, filesystem: FileSystem | None) -> Recognised:
 def is_of(source: object, library: str, name: str) -> bool:
     """Return whether something is an object of a library's class, or of one derived from it, without importing it."""
     kinds = type(source).__mro__
-    return any(each.__module__.partition(".")[0] == library and each.__name__ == name for each in kinds)
+    return any(kind.__module__.partition(".")[0] == library and kind.__name__ == name for kind in kinds)
 
 
 def _shown(location: object) -> str:
-    return shown_location(os.fspath(location)) if isinstance(location, str | os.PathLike) else "the table"
+    return redacted_location(os.fspath(location)) if isinstance(location, str | os.PathLike) else "the table"
 
 
 def _has_pyiceberg() -> bool:

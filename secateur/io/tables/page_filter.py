@@ -56,25 +56,28 @@ class PagePruner:
         tables = self._tables(columns)
         if not any(np.diff(table.offsets)[row_group] > 1 for table in tables.values()):
             return rows
-        own = np.array([row_group])
+        number = np.array([row_group])
         known = {column: self._zone_map(column) for column in columns}
         block = OneBlock(
-            self.source.row_count[own], {column: each.take(own) for column, each in known.items() if each is not None}
+            self.source.row_count[number],
+            {column: values.take(number) for column, values in known.items() if values is not None},
         )
-        taken = {column: take_pages(table, own) for column, table in tables.items()}
+        taken = {column: take_pages(table, number) for column, table in tables.items()}
         pages = {
-            column: Pages(each.offsets, each.first_row, each.zone_map.zones(each.row_counts(block.row_count)))
-            for column, each in taken.items()
+            column: Pages(values.offsets, values.first_row, values.zone_map.zones(values.row_counts(block.row_count)))
+            for column, values in taken.items()
         }
-        found = RowSelection(*surviving_rows(predicate, block, pages))
-        return found if rows is None else intersection(rows, found)
+        rows_left = RowSelection(*surviving_rows(predicate, block, pages))
+        return rows_left if rows is None else intersection(rows, rows_left)
 
     def _tables(self, columns: tuple[Field, ...]) -> Mapping[Field, PageTable]:
         """Return the pages of those predicate columns that have a page index."""
         if columns not in self._pages:
             named = {IndexedColumn(column.path, column.type): column for column in columns}
-            known = {each: own for each, column in named.items() if (own := self._zone_map(column)) is not None}
-            self._pages[columns] = {named[each]: table for each, table in self.source.pages(known).items()}
+            known = {
+                stored: zone_map for stored, column in named.items() if (zone_map := self._zone_map(column)) is not None
+            }
+            self._pages[columns] = {named[stored]: table for stored, table in self.source.pages(known).items()}
         return self._pages[columns]
 
     def _zone_map(self, column: Field) -> ZoneMap | None:

@@ -27,10 +27,10 @@ def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapp
     type_ = field.type
     match type_:
         case pa.StructType() if pa.types.is_struct(stored.type):
-            own = {id_of(child): (array.field(i), child) for i, child in enumerate(stored.type)}
+            stored_children = {id_of(child): (array.field(i), child) for i, child in enumerate(stored.type)}
             children = [
-                projected(*own[id_of(child)], child, defaults)
-                if id_of(child) in own
+                projected(*stored_children[id_of(child)], child, defaults)
+                if id_of(child) in stored_children
                 else absent(child, len(array), defaults)
                 for child in type_
             ]
@@ -53,8 +53,8 @@ def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapp
 
 def absent(field: pa.Field, n: int, defaults: Mapping[int, pa.Scalar]) -> pa.Array:
     """Return n values of a field that a file lacks."""
-    own = id_of(field)
-    value = None if own is None else defaults.get(own)
+    number = id_of(field)
+    value = None if number is None else defaults.get(number)
     if value is None or not value.is_valid:
         return pa.nulls(n, field.type)
     return conform_array(pa.repeat(value, n), field.type)

@@ -64,7 +64,7 @@ class Proposal:
     @property
     def bytes_left(self) -> float:
         """What all predicates together would read."""
-        return sum(each.bytes for each in self.left)
+        return sum(reads.bytes for reads in self.left)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Advice:
     @property
     def bytes_now(self) -> float:
         """What all predicates together read now."""
-        return sum(each.now.bytes for each in self.questions)
+        return sum(question.now.bytes for question in self.questions)
 
     def to_table(self) -> pa.Table:
         """Return one row per proposal and predicate, in order: `rank`, what to make, its size, and what is left.
@@ -118,15 +118,16 @@ class Advice:
             least = "only Spark can tell the least" if question.least is None else f"at least {about}{question.least}"
             sampled = f"{question.sampled:,} of them sampled"
             lines.append(f"  {question.predicate}: {question.now} ({sampled}); {least}")
-        useful = [each for each in self.proposals if self._saved(each) >= LEAST_SAVED]
+        useful = [proposal for proposal in self.proposals if self._saved(proposal) >= LEAST_SAVED]
         if not useful:
             return "\n".join([*lines, "nothing that could be made would save a hundredth of that"])
         lines.append("what would be read in all, best first:")
-        for each in useful:
-            verb = "rewrites" if each.structure == CLUSTERING else "takes"
-            left = f"{human_bytes(self.bytes_now)} -> {human_bytes(each.bytes_left)}, saves {self._saved(each):.1%}"
-            lines.append(f"  {each.structure} of {each.column}: {left}; {verb} {human_bytes(each.bytes)}")
-            lines.append(f"    {each.call}")
+        for proposal in useful:
+            verb = "rewrites" if proposal.structure == CLUSTERING else "takes"
+            saved = f"saves {self._saved(proposal):.1%}"
+            left = f"{human_bytes(self.bytes_now)} -> {human_bytes(proposal.bytes_left)}, {saved}"
+            lines.append(f"  {proposal.structure} of {proposal.column}: {left}; {verb} {human_bytes(proposal.bytes)}")
+            lines.append(f"    {proposal.call}")
         return "\n".join(lines)
 
     def _saved(self, proposal: Proposal) -> float:
@@ -153,40 +154,49 @@ def ranked(proposals: Sequence[Proposal], questions: Sequence[QueryCost]) -> tup
 
     A clustering rewrites the table, which can have only one: it comes after indexes that save half as much.
     """
-    now = sum(each.now.bytes for each in questions)
-    a_block = max((each.now.bytes / each.now.blocks for each in questions if each.now.blocks), default=0.0)
+    now = sum(question.now.bytes for question in questions)
+    a_block = max(
+        (question.now.bytes / question.now.blocks for question in questions if question.now.blocks), default=0.0
+    )
     beside = BLOCKS_BESIDE * len(questions) * a_block
     rest, order = list(proposals), []
     while rest:
-        most = max(now - each.bytes_left for each in rest)
-        enough = [each for each in rest if each.structure != CLUSTERING and now - each.bytes_left >= ENOUGH * most > 0]
-        least = min(each.bytes_left for each in enough or rest)
+        most = max(now - proposal.bytes_left for proposal in rest)
+        enough = [
+            proposal
+            for proposal in rest
+            if proposal.structure != CLUSTERING and now - proposal.bytes_left >= ENOUGH * most > 0
+        ]
+        least = min(proposal.bytes_left for proposal in enough or rest)
         most_left = max(least, min(TIMES * least + beside, now - NEARLY * (now - least)))
-        alike = [each for each in enough or rest if each.bytes_left <= most_left]
-        chosen = min(alike, key=lambda each: (each.bytes_left >= now, each.bytes, each.bytes_left, each.structure))
+        alike = [proposal for proposal in enough or rest if proposal.bytes_left <= most_left]
+        chosen = min(
+            alike,
+            key=lambda proposal: (proposal.bytes_left >= now, proposal.bytes, proposal.bytes_left, proposal.structure),
+        )
         rest.remove(chosen)
         order.append(chosen)
     return tuple(order)
 
 
-def estimated(found: int, sampled: int, units: int, typical: float | None = None) -> float:
-    """Estimate how many of `units` have the property that `found` of `sampled` have.
+def estimated(hits: int, sampled: int, units: int, typical: float | None = None) -> float:
+    """Estimate how many of `units` have the property that `hits` of `sampled` have.
 
     `typical` is the average over other values of the column. If the sample does not contradict it, it is the better
     estimate, as rare values are seldom in a sample. A property found in no sampled unit is assumed to be in one.
     """
     if sampled >= units:
-        return float(found)
+        return float(hits)
     if not sampled:
         return float(units)
-    if typical is not None and _agrees(found, typical * sampled / units):
-        return min(max(typical, float(found)), float(units))
-    return units * found / sampled if found else min(1.0, units / sampled)
+    if typical is not None and _agrees(hits, typical * sampled / units):
+        return min(max(typical, float(hits)), float(units))
+    return units * hits / sampled if hits else min(1.0, units / sampled)
 
 
-def _agrees(found: int, expected: float) -> bool:
+def _agrees(hits: int, expected: float) -> bool:
     """Return whether a count is plausible for a Poisson distribution with this expectation."""
-    if expected > MOST_TERMS or found > MOST_TERMS:
+    if expected > MOST_TERMS or hits > MOST_TERMS:
         return False
-    terms = [exp(-expected) * expected**k / factorial(k) for k in range(found + 1)]
+    terms = [exp(-expected) * expected**k / factorial(k) for k in range(hits + 1)]
     return sum(terms) >= LEAST_TAIL and 1 - sum(terms[:-1]) >= LEAST_TAIL

@@ -14,8 +14,8 @@ import numpy as np
 
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.evaluate import evaluate, may_match
-from secateur.pruning.explain.altered import without_zones
 from secateur.pruning.explain.explanation import STRUCTURES, spelled
+from secateur.pruning.explain.replaced_zones import without_zones
 from secateur.pruning.explain.why import Cause, Evidence, gaps_of, known_of
 from secateur.pruning.order import Order
 from secateur.pruning.outcomes import survives
@@ -43,7 +43,7 @@ def answers_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> 
 
 def evidence_in(answers: Answers) -> Evidence:
     """Return, for every leaf, the blocks that all filters together leave."""
-    together = {leaf: in_all([answer.numbers for answer in each]) for leaf, each in answers.items()}
+    together = {leaf: in_all([answer.numbers for answer in hits]) for leaf, hits in answers.items()}
     return {leaf: numbers for leaf, numbers in together.items() if numbers is not None}
 
 
@@ -90,48 +90,48 @@ class Pruned:
         """Return why this stage pruned the block."""
         match stage:
             case "files":
-                found = self._by_file()
+                cause = self._by_file()
             case "segments":
-                found = self._by_segment()
+                cause = self._by_segment()
             case "filters":
-                found = self._by_filters()
+                cause = self._by_filters()
             case "zone maps":
-                found = self._by_bounds() or self._by_filters() or self._by_both() or self._by_pages()
+                cause = self._by_bounds() or self._by_filters() or self._by_both() or self._by_pages()
             case "deletes":
-                found = Cause(None, f"all {int(self.block.row_count[0]):,} rows of it are deleted")
+                cause = Cause(None, f"all {int(self.block.row_count[0]):,} rows of it are deleted")
             case "limit":
-                found = Cause(None, f"the blocks before it that match with every row hold {self.limit:,} rows")
+                cause = Cause(None, f"the blocks before it that match with every row hold {self.limit:,} rows")
             case "top-n segments" | "top-n":
-                found = self._by_order()
+                cause = self._by_order()
             case _:
-                found = self._by_pages()
-        return found or Cause(None, "statistics that cannot be read again")
+                cause = self._by_pages()
+        return cause or Cause(None, "statistics that cannot be read again")
 
     def _first(self, possible: Callable[[Predicate], bool]) -> Predicate | None:
         """Return the first conjunct that is not possible."""
-        return next((each for each in conjuncts(self.predicate) if not possible(each)), None)
+        return next((conjunct for conjunct in conjuncts(self.predicate) if not possible(conjunct)), None)
 
     def _by_file(self) -> Cause | None:
         files, file = self.catalog.files, int(self.block.file[0])
         alone = Single(files, file)
-        found = self._first(lambda each: bool(may_match(each, alone)[0]))
-        if found is not None:
-            return Cause(str(found), _zone_maps("by what the table tells of the file, ", found, alone))
+        conjunct = self._first(lambda part: bool(may_match(part, alone)[0]))
+        if conjunct is not None:
+            return Cause(str(conjunct), _zone_maps("by what the table says of the file, ", conjunct, alone))
         evidence = evidence_of_files(self.predicate, files)
-        found = self._first(lambda each: bool(survives(evaluate_with(each, files, evidence))[file]))
-        return None if found is None else Cause(str(found), "its partition holds nothing that this asks for")
+        conjunct = self._first(lambda part: bool(survives(evaluate_with(part, files, evidence))[file]))
+        return None if conjunct is None else Cause(str(conjunct), "its partition holds nothing that this asks for")
 
     def _by_segment(self) -> Cause | None:
         merged = self.catalog.merged(np.array([self.segment]))
-        found = self._first(lambda each: bool(survives(evaluate(each, merged))[0]))
-        if found is not None:
-            return Cause(str(found), _zone_maps("by the merged zone map of its segment, ", found, merged))
+        conjunct = self._first(lambda part: bool(survives(evaluate(part, merged))[0]))
+        if conjunct is not None:
+            return Cause(str(conjunct), _zone_maps("by the merged zone map of its segment, ", conjunct, merged))
         return self._by_tuples("of its segment", merged)
 
     def _by_filters(self) -> Cause | None:
         only = without_zones(self.block)
-        found = self._first(lambda each: bool(survives(evaluate_with(each, only, self.evidence))[0]))
-        return None if found is None else Cause(str(found), "; ".join(dict.fromkeys(self._absent(found))))
+        conjunct = self._first(lambda part: bool(survives(evaluate_with(part, only, self.evidence))[0]))
+        return None if conjunct is None else Cause(str(conjunct), "; ".join(dict.fromkeys(self._absent(conjunct))))
 
     def _absent(self, conjunct: Predicate) -> Iterator[str]:
         """Yield the filters that rule out a leaf of a conjunct."""
@@ -142,11 +142,11 @@ class Pruned:
                     yield f"by the {spelled(STRUCTURES[answer.kind])} of {named}, nothing that {leaf} asks for is here"
 
     def _by_bounds(self) -> Cause | None:
-        found = self._first(lambda each: bool(survives(evaluate(each, self.block))[0]))
-        if found is None:
+        conjunct = self._first(lambda part: bool(survives(evaluate(part, self.block))[0]))
+        if conjunct is None:
             return self._by_tuples("of its tuples", self.block)
-        gaps = "; ".join(filter(None, (gaps_of(field, self.block) for field in fields(found))))
-        return Cause(str(found), _zone_maps("", found, self.block) + (f"; {gaps}" if gaps else ""))
+        gaps = "; ".join(filter(None, (gaps_of(field, self.block) for field in fields(conjunct))))
+        return Cause(str(conjunct), _zone_maps("", conjunct, self.block) + (f"; {gaps}" if gaps else ""))
 
     def _by_order(self) -> Cause:
         assert self.order is not None, "the stages of an order run only where there is one"
@@ -155,10 +155,12 @@ class Pruned:
 
     def _by_both(self) -> Cause | None:
         """Return the cause if only bounds and filters together rule the block out, as under OR."""
-        found = self._first(lambda each: bool(survives(evaluate_with(each, self.block, self.evidence))[0]))
-        if found is None:
+        conjunct = self._first(lambda part: bool(survives(evaluate_with(part, self.block, self.evidence))[0]))
+        if conjunct is None:
             return None
-        return Cause(str(found), "; ".join([_zone_maps("", found, self.block), *dict.fromkeys(self._absent(found))]))
+        return Cause(
+            str(conjunct), "; ".join([_zone_maps("", conjunct, self.block), *dict.fromkeys(self._absent(conjunct))])
+        )
 
     def _by_tuples(self, whose: str, unit: Statistics) -> Cause | None:
         if self.implied is None or may_match(self.implied, unit)[0]:
@@ -166,9 +168,9 @@ class Pruned:
         return Cause(None, f"no tuple of ({self.sort_key}) between the least and the greatest {whose} satisfies it")
 
     def _by_pages(self) -> Cause | None:
-        found = self._first(lambda each: bool(may_match_in_pages(each, self.block)[0]))
-        if found is not None:
-            return Cause(str(found), self._pages(found))
+        conjunct = self._first(lambda part: bool(may_match_in_pages(part, self.block)[0]))
+        if conjunct is not None:
+            return Cause(str(conjunct), self._pages(conjunct))
         if not may_match_in_pages(self.predicate, self.block)[0]:
             return Cause(None, f"every page rules out one of the conditions: {self._pages(self.predicate)}")
         return None

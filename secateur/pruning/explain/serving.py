@@ -10,9 +10,9 @@ import numpy as np
 
 from secateur.pruning.conjuncts import alive, conjuncts
 from secateur.pruning.evaluate import may_match
-from secateur.pruning.explain.altered import without_gaps, without_zones
 from secateur.pruning.explain.causes import Answers, answers_of, evidence_in
 from secateur.pruning.explain.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
+from secateur.pruning.explain.replaced_zones import without_gaps, without_zones
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves, unbounded
 from secateur.pruning.predicate.nodes import Predicate
@@ -53,7 +53,9 @@ def explained(predicate: Predicate, index: Index, files_not_known: int) -> Expla
     answers = answers_of(predicate, index.catalog, index.catalog.everywhere(None))
     together = (*_by_tuples(predicate, index), *_by_pages(predicate, index)) if len(parts) > 1 else ()
     left = index.left(lambda part: _left_by_all(predicate, index, answers, part))
-    return Explanation(blocks, files_not_known, tuple(_explained(each, index) for each in parts), together, left)
+    return Explanation(
+        blocks, files_not_known, tuple(_explained(conjunct, index) for conjunct in parts), together, left
+    )
 
 
 def _explained(conjunct: Predicate, index: Index) -> Conjunct:
@@ -83,21 +85,21 @@ def _left_by_all(conjunct: Predicate, index: Index, answers: Answers, part: Bloc
 def _files(conjunct: Predicate, index: Index) -> np.ndarray:
     """Return the files that may satisfy a conjunct according to the table's own metadata."""
     files = index.catalog.files
-    found = np.zeros(len(files), bool)
-    found[alive(conjunct, files).units] = True
-    return found & survives(evaluate_with(conjunct, files, evidence_of_files(conjunct, files)))
+    may_match = np.zeros(len(files), bool)
+    may_match[alive(conjunct, files).units] = True
+    return may_match & survives(evaluate_with(conjunct, files, evidence_of_files(conjunct, files)))
 
 
 def _by_files(conjunct: Predicate, index: Index) -> Iterator[Structure]:
     files = index.catalog.files
-    told = [field for field in fields(conjunct) if files.zones(field) is not None]
+    listed = [field for field in fields(conjunct) if files.zones(field) is not None]
     in_buckets = [
         question.column
         for leaf in evidence_of_files(conjunct, files)
         for question in questions(leaf)
         if files.holders(question) is not None
     ]
-    columns = _names([*told, *in_buckets])
+    columns = _names([*listed, *in_buckets])
     if columns:
         survive = _files(conjunct, index)
         outside = all(name in index.outside for name in columns) or bool(in_buckets)
@@ -184,14 +186,14 @@ def _by_filters(conjunct: Predicate, index: Index, answers: Answers) -> Iterator
 
 def _asked(answers: Answers) -> list[tuple[str, str]]:
     """Return each column whose filters answered, with the filter's kind, once."""
-    asked = ((question.column, each) for leaf, own in answers.items() for question in questions(leaf) for each in own)
+    asked = ((question.column, hit) for leaf, hits in answers.items() for question in questions(leaf) for hit in hits)
     return list(dict.fromkeys((name_of(column), answer.kind) for column, answer in asked))
 
 
 def _left_by_kind(conjunct: Predicate, answers: Answers, kind: str, part: Blocks) -> np.ndarray:
     """Return the blocks left by the filters of one kind."""
-    own = {leaf: [answer for answer in each if answer.kind == kind] for leaf, each in answers.items()}
-    evidence = evidence_in({leaf: each for leaf, each in own.items() if each})
+    of_kind = {leaf: [answer for answer in hits if answer.kind == kind] for leaf, hits in answers.items()}
+    evidence = evidence_in({leaf: hits for leaf, hits in of_kind.items() if hits})
     return survives(evaluate_with(conjunct, without_zones(part), evidence))
 
 
@@ -199,7 +201,7 @@ def _why_idle(key: tuple[str, str], served: set[tuple[str, str]]) -> str:
     column, structure = key
     if structure == "bloom" and (column, "postings") in served:
         return "as postings are exact"
-    return "as what it keeps of texts tells nothing of this one"
+    return "as what it keeps of texts says nothing about this one"
 
 
 def _by_tuples(conjunct: Predicate, index: Index) -> Iterator[Structure]:

@@ -65,7 +65,7 @@ class Why:
     def __str__(self) -> str:
         lines = [f"{self.file}, row group {self.row_group}, {verdict(self)}:"]
         lines += [] if self.cause is None else [f"  because {self.cause}"]
-        return "\n".join([*lines, *(f"  {each}" for each in self.conditions)])
+        return "\n".join([*lines, *(f"  {condition}" for condition in self.conditions)])
 
     __repr__ = __str__
 
@@ -80,24 +80,24 @@ class FileWhy:
     @property
     def survives(self) -> bool:
         """Whether some block of the file is read."""
-        return any(each.survives for each in self.blocks)
+        return any(block.survives for block in self.blocks)
 
     @property
     def stage(self) -> str | None:
         """The stage that pruned all blocks; None if some are read, or if several stages did."""
-        stages = {each.stage for each in self.blocks}
+        stages = {block.stage for block in self.blocks}
         return stages.pop() if len(stages) == 1 else None
 
     def __str__(self) -> str:
         if not self.blocks:
             return f"{self.file} has no rows, and so nothing that could be read"
         first = self.blocks[0]
-        if len(self.blocks) == 1 or len({_shared(each) for each in self.blocks}) > 1:
+        if len(self.blocks) == 1 or len({_shared(block) for block in self.blocks}) > 1:
             return "\n".join(map(str, self.blocks))
         whole = f"{self.file}, each of its {len(self.blocks):,} row groups {verdict(first)}"
         if first.cause is None:
             return whole
-        statistics = dict.fromkeys(each.cause.statistic for each in self.blocks if each.cause is not None)
+        statistics = dict.fromkeys(block.cause.statistic for block in self.blocks if block.cause is not None)
         several = Cause(first.cause.conjunct, "; ".join(statistics))
         return f"{whole}:\n  because {several}"
 

@@ -290,7 +290,7 @@ def _remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
     """Return the remainder of integers, with the sign of the dividend: exact if both ends have one quotient."""
     if len(arguments) != 2 or not all(is_integer(a.type) for a in arguments):
         return None
-    type_ = max((a.type for a in arguments), key=lambda each: each.bit_width)
+    type_ = max((a.type for a in arguments), key=lambda argument_type: argument_type.bit_width)
 
     def bounds(args: Sequence[Interval]) -> Interval:
         (low, high), (least, greatest) = ((a.lower.words[0], a.upper.words[0]) for a in args)
@@ -305,6 +305,25 @@ def _remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
     return Function("%", type_, bounds, (0, 0))
 
 
+def _positive_remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """Return ``pmod`` of integers by a positive constant: exact if both ends have one quotient, rounded down."""
+    match arguments:
+        case [Argument(type=dividend), Argument(type=divisor, key=int(size))] if size > 0:
+            if not is_integer(dividend) or not is_integer(divisor):
+                return None
+        case _:
+            return None
+
+    def bounds(args: Sequence[Interval]) -> Interval:
+        low, high = args[0].lower.words[0], args[0].upper.words[0]
+        alike = low // size == high // size
+        lower, upper = np.where(alike, low % size, 0), np.where(alike, high % size, size - 1)
+        return strict(type_, args, Keys(Kind.WORD, (lower,)), Keys(Kind.WORD, (upper,)))
+
+    type_ = max((dividend, divisor), key=lambda argument_type: argument_type.bit_width)
+    return Function("pmod", type_, bounds, (0, 0))
+
+
 def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
     """Return the quotient rounded towards zero; arbitrary for the least bigint by -1, which overflows."""
     safe = np.where(divisor == -1, 1, divisor)
@@ -316,4 +335,5 @@ RULES: dict[str, Rule] = {
     **{symbol: _binary(symbol) for symbol in "+-*/"},
     "negative": _negative,
     "abs": _abs,
+    "pmod": _positive_remainder,
 }

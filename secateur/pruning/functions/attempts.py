@@ -14,11 +14,11 @@ from secateur.pruning.interval import Argument, Function, Rule
 
 def _attempt(symbol: str) -> Rule:
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-        found = arithmetic.RULES[symbol](arguments, zone)
-        if found is None:
+        function = arithmetic.RULES[symbol](arguments, zone)
+        if function is None:
             return None
-        certain = symbol != "*" or found.type != pa.int64()  # products are checked in doubles
-        return null_on_error(found, f"try {found.name}", certain=certain, keeps_order=False)
+        certain = symbol != "*" or function.type != pa.int64()  # products are checked in doubles
+        return null_on_error(function, f"try {function.name}", certain=certain, keeps_order=False)
 
     return rule
 

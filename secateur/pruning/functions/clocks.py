@@ -63,7 +63,7 @@ def _shifts(starts: np.ndarray, shift: np.ndarray, slack: np.ndarray) -> _Shifts
     return _Shifts(starts, shift, slack, latest, earliest)
 
 
-class _Found(NamedTuple):
+class _Segments(NamedTuple):
     """Arrays of shape (n,): the segment, the least and the greatest value, and the extremes outside the segment."""
 
     segment: np.ndarray
@@ -113,7 +113,7 @@ class Shifting:
         is_near = max(lower.max(initial=0), upper.max(initial=0)) < FAR * self.unit
         return self.near if is_near else self.long
 
-    def _find(self, table: _Shifts, x: np.ndarray) -> _Found:
+    def _find(self, table: _Shifts, x: np.ndarray) -> _Segments:
         far, cycle = FAR * self.unit, CYCLE * self.unit
         cycles = np.zeros_like(x) if table is self.near else (np.maximum(x, far) - far) // cycle
         passed = cycles * cycle
@@ -123,7 +123,7 @@ class Shifting:
         if slack.any():
             least, greatest = _plus(value, -slack), _plus(value, slack)
         latest, earliest = _plus(table.latest[segment], passed), _plus(table.earliest[segment], passed)
-        return _Found(segment + cycles * len(table.starts), least, greatest, latest, earliest)
+        return _Segments(segment + cycles * len(table.starts), least, greatest, latest, earliest)
 
 
 def _plus(a: np.ndarray, b: np.ndarray) -> np.ndarray:

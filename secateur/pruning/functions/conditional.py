@@ -21,11 +21,11 @@ def _coalesce(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None
 def _first_value(arguments: Sequence[Interval]) -> Interval:
     """Return the hull of the reachable arguments, those before which all may be NULL; NULL if all may be."""
     reached = np.ones(len(arguments[0]), bool)
-    found = where(~reached, arguments[0])
+    result = where(~reached, arguments[0])
     for argument in arguments:
-        found = union(found, where(reached, argument))
+        result = union(result, where(reached, argument))
         reached = reached & (argument.null != 0)
-    return Interval(found.type, found.lower, found.upper, found.value, _null_everywhere(arguments), found.fails)
+    return Interval(result.type, result.lower, result.upper, result.value, _null_everywhere(arguments), result.fails)
 
 
 def _null_everywhere(arguments: Sequence[Interval]) -> np.ndarray:

@@ -54,7 +54,7 @@ def _plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function |
         case b"MONTH":
             return _months_later(source, source, amount, zone)
         case b"DAY" if source == DATE:
-            return _made(f"plus[{amount} days]", DATE, source, rising(lambda days: days + amount))
+            return _time_function(f"plus[{amount} days]", DATE, source, rising(lambda days: days + amount))
         case b"DAY":
             return _time_later(source, amount, 0, zone)
         case _:
@@ -84,7 +84,7 @@ def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | 
     return _time_later(source, 0, count * _MICROS[unit], zone) if unit in _MICROS else None
 
 
-def _made(
+def _time_function(
     name: str, result: pa.DataType, source: pa.DataType, step: Step, zone: dt.tzinfo | None = None, direction: int = 1
 ) -> Function | None:
     return function_of(name, integers(result), source, step, zone=zone, direction=direction, position=(2, 3))
@@ -96,11 +96,11 @@ def _time_later(source: pa.DataType, days: int, micros: int, zone: dt.tzinfo) ->
         return None
     name = f"plus[{days} days, {micros} microseconds]"
     if source == LOCAL:
-        return _made(name, LOCAL, source, _plus(days * DAY + micros))
+        return _time_function(name, LOCAL, source, _plus(days * DAY + micros))
     at_instant = instants_of(source, zone) or same
     on_clock = _on_clock(zone, _plus(days * DAY)) if days else same
     matters = zone_if(bool(days) or source == DATE, zone)
-    return _made(name, INSTANT, source, chain(at_instant, on_clock, _plus(micros)), matters)
+    return _time_function(name, INSTANT, source, chain(at_instant, on_clock, _plus(micros)), matters)
 
 
 def _months_later(source: pa.DataType, result: pa.DataType, months: int, zone: dt.tzinfo) -> Function | None:
@@ -109,12 +109,12 @@ def _months_later(source: pa.DataType, result: pa.DataType, months: int, zone: d
         return None
     name, add = f"plus[{months} months]", np.asarray(months)
     if result == DATE:
-        return _made(name, DATE, source, rising(lambda days: calendar.plus_months(days, add)))
+        return _time_function(name, DATE, source, rising(lambda days: calendar.plus_months(days, add)))
     on_clock = _of_day(lambda days: calendar.plus_months(days, add), (abs(months) + 2) * 31)
     if result == LOCAL:
-        return _made(name, LOCAL, source, on_clock, direction=0)
+        return _time_function(name, LOCAL, source, on_clock, direction=0)
     step = chain(instants_of(source, zone) or same, _on_clock(zone, on_clock))
-    return _made(name, INSTANT, source, step, zone, direction=0)
+    return _time_function(name, INSTANT, source, step, zone, direction=0)
 
 
 def _plus(amount: int) -> Step:

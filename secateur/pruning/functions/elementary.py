@@ -135,10 +135,10 @@ def _logarithms(a: Interval, values: Values, asymptote: float, sign: int) -> Int
             finite = np.where(np.isnan(high), -np.inf, at_high)
             lower, upper = _widened(np.where(np.isnan(low), np.nan, finite), at_low)
             upper = np.where(np.isnan(high), np.nan, upper)
-    found = strict(pa.float64(), [a], keys_of_numbers(lower, pa.float64()), keys_of_numbers(upper, pa.float64()))
+    interval = strict(pa.float64(), [a], keys_of_numbers(lower, pa.float64()), keys_of_numbers(upper, pa.float64()))
     nothing = high <= asymptote
     null = np.where((low <= asymptote) & (a.value != 0), a.null | np.uint8(NULL), a.null)
-    return replace(found, value=np.where(nothing, np.uint8(0), found.value), null=null)
+    return replace(interval, value=np.where(nothing, np.uint8(0), interval.value), null=null)
 
 
 # ---- powers ----------------------------------------------------------------------------------------------------------

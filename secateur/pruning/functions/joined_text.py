@@ -71,7 +71,7 @@ def _of_points(kind: Kind, values: Callable[[bytes], Iterator[RangeSet]]) -> Cal
         points: Sequence[bytes] | None = [] if ranges.is_empty else ranges.points  # type: ignore[assignment]
         if points is None or not all(map(_is_text, points)):
             return None
-        return _united(kind, [found for text in points for found in values(text)])
+        return _united(kind, [value for text in points for value in values(text)])
 
     return preimage
 
@@ -153,15 +153,15 @@ def digits(source: pa.DataType) -> Function | None:
         starts, stops = ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist()
         if len(starts) != len(stops):
             return None
-        found = []
+        spans = []
         for start, stop in zip(starts, stops, strict=True):
             if stop == start + b"\0":
-                found += [(int(start), int(start) + 1)] if _NUMBER.fullmatch(start) else []
+                spans += [(int(start), int(start) + 1)] if _NUMBER.fullmatch(start) else []
             elif stop == prefix_successor(start):
-                found += _beginning_with(start)
+                spans += _beginning_with(start)
             else:
                 return None
-        return rangeset.intersection(_united(Kind.WORD, [_span(*each) for each in found]), within)
+        return rangeset.intersection(_united(Kind.WORD, [_span(*ends) for ends in spans]), within)
 
     return Function("cast[string]", pa.string(), anything, (0,), exact=False, preimage=preimage)
 

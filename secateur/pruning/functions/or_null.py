@@ -26,14 +26,14 @@ def null_on_error(plain: Function, name: str, *, certain: bool = True, keeps_ord
     """
 
     def bounds(arguments: Sequence[Interval]) -> Interval:
-        found = plain.bounds(arguments)
+        interval = plain.bounds(arguments)
         before = any_fails(arguments)
-        failing = found.fails & ~before
-        surely = failing & all_points(arguments) & found.is_point if certain else np.zeros(len(found), bool)
-        null = np.where(failing, found.null | np.uint8(NULL), found.null)
-        value = np.where(surely, np.uint8(0), found.value)
+        failing = interval.fails & ~before
+        surely = failing & all_points(arguments) & interval.is_point if certain else np.zeros(len(interval), bool)
+        null = np.where(failing, interval.null | np.uint8(NULL), interval.null)
+        value = np.where(surely, np.uint8(0), interval.value)
         # a value that is out of range may have wrapped around
-        return Interval(found.type, *widened(found, failing & ~surely), value, null, before)
+        return Interval(interval.type, *widened(interval, failing & ~surely), value, null, before)
 
     if keeps_order:
         return replace(plain, name=name, bounds=bounds, strict=plain)

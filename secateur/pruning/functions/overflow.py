@@ -71,12 +71,12 @@ def wrapping(plain: Function) -> Function:
     """
 
     def bounds(arguments: Sequence[Interval]) -> Interval:
-        found = plain.bounds(arguments)
+        interval = plain.bounds(arguments)
         before = any_fails(arguments)
-        failing = found.fails & ~before
-        value = _wrapped(found.lower.words[0], plain.type)
-        low, high = (np.where(failing, value, keys.words[0]) for keys in (found.lower, found.upper))
-        kept = replace(found, lower=keys_of_numbers(low, plain.type), upper=keys_of_numbers(high, plain.type))
+        failing = interval.fails & ~before
+        value = _wrapped(interval.lower.words[0], plain.type)
+        low, high = (np.where(failing, value, keys.words[0]) for keys in (interval.lower, interval.upper))
+        kept = replace(interval, lower=keys_of_numbers(low, plain.type), upper=keys_of_numbers(high, plain.type))
         lower, upper = widened(kept, failing & ~all_points(arguments))
         return replace(kept, lower=lower, upper=upper, fails=before)
 

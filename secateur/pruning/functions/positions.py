@@ -49,8 +49,8 @@ def _place(name: str, part: bytes, start: int, *, text: int) -> Function | None:
         lower, upper = np.zeros(len(texts), np.int64), np.full(len(texts), LONGEST)
         single = np.flatnonzero(texts.is_point)
         if len(single):
-            found, certain = _places(texts.lower.take(single), part, start)
-            lower[single[certain]] = upper[single[certain]] = found[certain]
+            places, certain = _places(texts.lower.take(single), part, start)
+            lower[single[certain]] = upper[single[certain]] = places[certain]
         return strict(pa.int32(), args, keys_of_numbers(lower, pa.int32()), keys_of_numbers(upper, pa.int32()))
 
     return Function(name, pa.int32(), bounds, (0,) * (2 if text == 0 else 3))

@@ -253,9 +253,9 @@ def steadiness(step: Step, source: pa.DataType, zone: dt.tzinfo | None) -> Calla
         if not least < key <= greatest:
             return False
         lower, upper = np.array([least, key - 1, key, key]), np.array([key - 1, key - 1, key, greatest])
-        found = step(Span(lower, upper, np.zeros(4, bool)))
-        known = (found.lower == found.upper) & ~found.fails
-        return bool(known[1] and known[2] and found.upper[0] == found.upper[1] and found.lower[3] == found.lower[2])
+        span = step(Span(lower, upper, np.zeros(4, bool)))
+        known = (span.lower == span.upper) & ~span.fails
+        return bool(known[1] and known[2] and span.upper[0] == span.upper[1] and span.lower[3] == span.lower[2])
 
     return is_steady
 

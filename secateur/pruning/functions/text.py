@@ -142,14 +142,14 @@ def unfolded(name: str, ranges: RangeSet) -> RangeSet | None:
     starts, stops = ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist()
     if len(starts) != len(stops):
         return None
-    found = rangeset.empty(Kind.BYTES)
+    of_texts = rangeset.empty(Kind.BYTES)
     for start, stop in zip(starts, stops, strict=True):
         prefix = _shared_prefix(start, stop)
         if not prefix:
             return None
         for text in _unfold(name, prefix):
-            found = rangeset.union(found, rangeset.starting_with(text.encode()))
-    return found
+            of_texts = rangeset.union(of_texts, rangeset.starting_with(text.encode()))
+    return of_texts
 
 
 def _shared_prefix(start: bytes, stop: bytes) -> str:
@@ -174,14 +174,14 @@ def _unfold(name: str, prefix: str) -> Iterator[str]:
 @lru_cache
 def _preimages(name: str) -> dict[str, list[tuple[str, str]]]:
     """Group characters by the first ASCII character of their mapping; Unicode's case pairs end below U+20000."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    preimages: dict[str, list[tuple[str, str]]] = {}
     for code in range(0x20000):
         if 0xD800 <= code < 0xE000:
             continue
         mapped = getattr(chr(code), name)()
         if mapped[0].isascii():
-            found.setdefault(mapped[0], []).append((chr(code), mapped))
-    return found
+            preimages.setdefault(mapped[0], []).append((chr(code), mapped))
+    return preimages
 
 
 RULES: dict[str, Rule] = {

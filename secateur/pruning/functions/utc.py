@@ -29,9 +29,9 @@ def _rule(name: str, *, to_utc: bool) -> Rule:
             return None
         moved = clock(there, SECOND)
         step = chain(instants, shifted(moved.instants if to_utc else moved.local))
-        own = f"{name}[{zone}]" if source != INSTANT else name
+        full_name = f"{name}[{zone}]" if source != INSTANT else name
         direction = 1 if source == INSTANT else 0
-        return function_of(own, integers(INSTANT), source, step, zone=there, direction=direction, position=(0, 2))
+        return function_of(full_name, integers(INSTANT), source, step, zone=there, direction=direction, position=(0, 2))
 
     return rule
 

@@ -156,7 +156,7 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
                 return _constant(node, binder, binder.fold)
             return (yield from bound_operand(node, binder, _as_condition))
         case _:
-            raise TypeError(f"{node!r} is no predicate: use SQL text or expressions on secateur.col()")
+            raise TypeError(f"{node!r} is not a predicate: use SQL text or expressions on secateur.col()")
 
 
 def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
@@ -164,17 +164,17 @@ def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
 
     Raises NoRule.
     """
-    found: Operand | None = None
+    constant: Operand | None = None
     with suppress(NoRule):
-        found = operand_of(expression, replace(binder, fold=None))
-    if isinstance(found, Constant):
-        return found
+        constant = operand_of(expression, replace(binder, fold=None))
+    if isinstance(constant, Constant):
+        return constant
     try:
         return asked(expression, fold)
     except NoRule:
-        if found is None:
+        if constant is None:
             raise
-        return found  # bounds only, as for `exp(1)`
+        return constant  # bounds only, as for `exp(1)`
 
 
 def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
@@ -253,11 +253,11 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
             return Truth(None)
         return Truth(bool(ranges.contains(constant(operand.type, operand.key, 1).lower)[0]))
     plain = strictly(operand)
-    if (found := pull_back(plain, ranges)) is not None:
-        if found.fails is None or plain is operand:
-            return Within(found.field, found.ranges, sql, found.fails)
-        elsewhere = Within(found.field, rangeset.intersection(found.ranges, rangeset.complement(found.fails)), sql)
-        return Or((elsewhere, And((Within(found.field, found.fails, sql), Within(operand, ranges, sql)))))
+    if (test := pull_back(plain, ranges)) is not None:
+        if test.fails is None or plain is operand:
+            return Within(test.field, test.ranges, sql, test.fails)
+        elsewhere = Within(test.field, rangeset.intersection(test.ranges, rangeset.complement(test.fails)), sql)
+        return Or((elsewhere, And((Within(test.field, test.fails, sql), Within(operand, ranges, sql)))))
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
         if operand.function.name == "upper":  # ß and ligatures become ASCII: filters could not use such texts
@@ -322,11 +322,11 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder:
         return _missing(operand, sql) if op == "<=>" else Truth(None)
     if (always := _beyond_long(op, operand.type, literal)) is not None:
         return Truth(always)
-    found = _position(op, operand, literal, sql, binder)
+    place = _position(op, operand, literal, sql, binder)
     kind = kind_of(operand.type)
-    if found is None or kind is None:
+    if place is None or kind is None:
         return _comparison(op, operand, constant_of(literal, binder.zone), sql, binder)
-    operand, position = unwrapped(op, operand, found, binder.zone)
+    operand, position = unwrapped(op, operand, place, binder.zone)
     at, after = position.at, position.after
     least = least_key(kind)
     match op:
@@ -353,10 +353,10 @@ def _without_ansi(op: str, type_: pa.DataType, literal: Literal) -> Literal:
     """Cast a literal as a session without ANSI would. Raises NoRule if only Spark knows the result."""
     if literal.type == "boolean" and op not in EQUALITIES:
         return literal
-    found = without_ansi.beside(type_, literal)
-    if found is None:
+    beside = without_ansi.beside(type_, literal)
+    if beside is None:
         raise NoRule(f"the cast of {literal} to {type_} is left to Spark")
-    return found
+    return beside
 
 
 def _position(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Position | None:
@@ -368,8 +368,8 @@ def _position(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Bin
             among = without_ansi.place_among_booleans(literal)
             if among is not None:
                 return among
-    found = positions(_subject(operand, sql), [literal], binder.zone)
-    return None if found is None else found[0]
+    places = positions(_subject(operand, sql), [literal], binder.zone)
+    return None if places is None else places[0]
 
 
 def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
@@ -409,8 +409,8 @@ def _is_cast_like_a_literal(op: str, left: Operand, text: Literal, sql: Sql, bin
     """Whether constant text beside another type has a place among its keys, once it is cast. Raises as `bind` does."""
     if binder.ansi:
         return _position(op, left, text, sql, binder) is not None
-    found = without_ansi.beside(left.type, text)
-    return found is not None and found.type != "string"
+    beside = without_ansi.beside(left.type, text)
+    return beside is not None and beside.type != "string"
 
 
 def _between_intervals(op: str, left: Expression, right: Expression, sql: Sql, binder: Binder) -> Steps[Predicate]:
@@ -481,10 +481,10 @@ def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Bin
         literals = tuple(literals)
     if (keys := plain_keys(operand.type, literals)) is not None:
         return rangeset.points(kind, keys)
-    found = positions(_subject(operand, sql), literals, binder.zone)
-    if found is None:
+    places = positions(_subject(operand, sql), literals, binder.zone)
+    if places is None:
         raise NoRule(f"a {operand.type} does not compare with all of the list in key order")
-    return of_positions(kind, found)
+    return of_positions(kind, places)
 
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
@@ -494,7 +494,7 @@ def _with_pattern(function: str, text: Expression, pattern: Operand) -> Predicat
     """Bind a condition whose pattern is a constant expression. Raises NoRule if it is not."""
     literal = literal_of(pattern) if isinstance(pattern, Constant) else None
     if literal is None or literal.type != "string":
-        raise NoRule("the pattern is no constant")
+        raise NoRule("the pattern is not a constant")
     test = build(function, (text, literal))
     return test if isinstance(test, Predicate) else as_predicate(test)
 
@@ -511,8 +511,8 @@ def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
 
 def _ilike(lower: Operand, pattern: Pattern, sql: Sql) -> Predicate:
     """Test text in lower case by a pattern, which Spark puts in lower case too."""
-    found = _like(lower, pattern.in_lower_case(), sql)
-    return replace(found, test=ilike(pattern)) if isinstance(found, TextMatch) else found
+    leaf = _like(lower, pattern.in_lower_case(), sql)
+    return replace(leaf, test=ilike(pattern)) if isinstance(leaf, TextMatch) else leaf
 
 
 def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
@@ -523,8 +523,8 @@ def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
     word, test = token_of(pattern), rlike(pattern)
     if word is None:
         return _matching(operand, test, literal_parts(pattern), encoded(literal_start(pattern)), sql)
-    found = _matching(operand, test, ((Substring(encoded(word)),),), b"", sql)
-    return replace(found, tokens=tokens_of(word, folded=found.folded)) if found.alternatives else found
+    leaf = _matching(operand, test, ((Substring(encoded(word)),),), b"", sql)
+    return replace(leaf, tokens=tokens_of(word, folded=leaf.folded)) if leaf.alternatives else leaf
 
 
 def _matching(operand: Operand, test: TextTest, alternatives: Alternatives, prefix: bytes, sql: Sql) -> TextMatch:
@@ -534,8 +534,8 @@ def _matching(operand: Operand, test: TextTest, alternatives: Alternatives, pref
         return TextMatch(operand, test, starts, sql, sure(alternatives, folded=False))
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
         return _trimmed(operand, sure(alternatives, folded=False), sql)
-    found = within(operand, starts, sql)
-    match found:
+    leaf = within(operand, starts, sql)
+    match leaf:
         case TextMatch(Field() as column, _, ranges, folded=True):
             return TextMatch(column, in_lower_case(test), ranges, sql, sure(alternatives, folded=True), folded=True)
         case Within(inner, ranges, _, None) | TextMatch(inner, _, ranges, _):

@@ -20,6 +20,7 @@ from secateur.pruning.predicate.nodes import (
     Duration,
     Expression,
     ILike,
+    In,
     IsNull,
     Like,
     Literal,
@@ -107,6 +108,10 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
             return Case(((Not(IsNull(operand)), value),), otherwise)
         case "nullif", (operand, other):
             return Case(((compare(operand, "=", other), NULL),), operand)
+        case "nullifzero", (operand,):
+            return Case(((compare(operand, "=", Literal(0, "int")), NULL),), operand)
+        case "zeroifnull", (operand,):
+            return Call("coalesce", (operand, Literal(0, "int")))
         case (("extract" | "date_part"), (Literal(str(part), "string"), operand)) if part.upper() in _PARTS:
             return Call(_PARTS[part.upper()], (operand,))
         case "locate", (part, text):
@@ -147,12 +152,20 @@ def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | Non
             return ILike(operand, pattern, "\\")
         case "has_token", (operand, Literal(str(word), "string")):
             return has_token(operand, word)
+        case "array_contains", (Call("array", elements), operand) if _is_list(elements) and not _is_list([operand]):
+            return In(operand, tuple(element for element in elements if isinstance(element, Literal)))
         case _, (_, _) if function in CONTAINMENTS:
             return as_predicate(Call(function, values))
         case (("rlike" | "regexp" | "regexp_like"), (operand, Literal(str(pattern), "string"))):
             return RLike(operand, pattern)
         case _:
             return None
+
+
+def _is_list(elements: Sequence[Expression]) -> bool:
+    """Return whether elements are literals that IN compares as ``array_contains`` does: of one type, without floats."""
+    types = {element.type if isinstance(element, Literal) else "" for element in elements}
+    return len(types) == 1 and types <= {"int", "bigint", "string", "date"}
 
 
 def has_token(operand: Expression, word: str) -> Predicate:

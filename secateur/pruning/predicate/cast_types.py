@@ -19,7 +19,7 @@ def sql_type(name: str) -> str:
     plain = name.strip().lower()
     if plain in _NAMES:
         return _NAMES[plain]
-    if (found := _DECIMAL.fullmatch(plain)) is not None:
-        parameters = ", ".join(number for number in found.groups() if number is not None)
+    if (match := _DECIMAL.fullmatch(plain)) is not None:
+        parameters = ", ".join(number for number in match.groups() if number is not None)
         return f"DECIMAL({parameters})" if parameters else "DECIMAL"
     raise InvalidPredicate(f"cannot cast to {name!r}: only to numbers, strings, binary, booleans, dates and timestamps")

@@ -53,10 +53,10 @@ def decimal_of_text(text: str, precision: int, scale: int) -> Decimal | None:
 
 
 def _texts(arguments: Sequence[Literal]) -> list[str]:
-    found = [text_of(argument) for argument in arguments]
-    if None in found:
+    texts = [text_of(argument) for argument in arguments]
+    if None in texts:
         raise TypeError("no text")
-    return [text for text in found if text is not None]
+    return [text for text in texts if text is not None]
 
 
 def _integers(arguments: Sequence[Literal]) -> list[int]:
@@ -157,10 +157,10 @@ def _moment(arguments: Sequence[Literal]) -> dt.datetime:
     fields = [part for part in parts if part in _FIELDS]
     if "".join(parts) != layout or len(set(fields)) < len(fields) or not {"yyyy", "MM", "dd"} <= set(fields):
         raise ValueError("a format that only Spark knows")
-    found = re.fullmatch("".join(_FIELDS.get(part, re.escape(part)) for part in parts), text, re.ASCII)
-    if found is None:
+    match = re.fullmatch("".join(_FIELDS.get(part, re.escape(part)) for part in parts), text, re.ASCII)
+    if match is None:
         raise ValueError("a text of another format")
-    return dt.datetime(**{name: int(digits) for name, digits in found.groupdict().items()})  # type: ignore[arg-type]
+    return dt.datetime(**{name: int(digits) for name, digits in match.groupdict().items()})  # type: ignore[arg-type]
 
 
 def _to_date(arguments: Sequence[Literal], zone: dt.tzinfo) -> Literal | None:

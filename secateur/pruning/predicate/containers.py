@@ -95,14 +95,14 @@ def _key(field: Field, key: Literal, sql: Sql, binder: Binder) -> tuple[Holds, .
 def _array(column: Column, binder: Binder) -> Field:
     field = resolve(column, binder)
     if not pa.types.is_list(field.type) or not _is_whole(column, binder):
-        raise NoRule(f"{column} is no array")
+        raise NoRule(f"{column} is not an array")
     return field
 
 
 def _map(column: Column, binder: Binder) -> Field:
     field = resolve(column, binder)
     if not pa.types.is_map(field.type) or not _is_whole(column, binder):
-        raise NoRule(f"{column} is no map")
+        raise NoRule(f"{column} is not a map")
     return field
 
 
@@ -139,10 +139,10 @@ def _ranges(field: Field, type_: pa.DataType, value: Literal, binder: Binder) ->
     """Return the keys of the elements that equal a literal."""
     kind = kind_of(type_)
     subject = Subject(f"the elements of {field}", type_)
-    found = positions(subject, [value], binder.zone) if _stands_beside(type_, value) else None
-    if kind is None or found is None:
+    places = positions(subject, [value], binder.zone) if _stands_beside(type_, value) else None
+    if kind is None or places is None:
         raise NoRule(f"{value} beside the elements of {field}, a {field.type}, is left to Spark")
-    return rangeset.between(kind, found[0].at, found[0].after)
+    return rangeset.between(kind, places[0].at, places[0].after)
 
 
 def _stands_beside(type_: pa.DataType, literal: Literal) -> bool:

@@ -233,9 +233,9 @@ def call_function(name: str, *arguments: object) -> Any:
     year(`ts`) = 2024
     """
     if not name.isidentifier():
-        raise InvalidPredicate(f"{name!r} is no name of a function")
-    found = build(name, [operand(argument) for argument in arguments])
-    return found if isinstance(found, Predicate) else ComputedExpression(found)
+        raise InvalidPredicate(f"{name!r} is not the name of a function")
+    node = build(name, [operand(argument) for argument in arguments])
+    return node if isinstance(node, Predicate) else ComputedExpression(node)
 
 
 def has_token(column: str | ValueExpression, word: str) -> Predicate:
@@ -253,8 +253,8 @@ def has_token(column: str | ValueExpression, word: str) -> Predicate:
 
 def call(name: str, *arguments: object) -> Expression:
     """Return the node of a function or operator on values."""
-    found = build(name, [operand(argument) for argument in arguments])
-    return as_expression(found) if isinstance(found, Predicate) else found
+    node = build(name, [operand(argument) for argument in arguments])
+    return as_expression(node) if isinstance(node, Predicate) else node
 
 
 def operand(value: object) -> Expression:

@@ -47,10 +47,10 @@ def pull_back(operand: Operand, ranges: RangeSet) -> PulledBack | None:
         at = _moving_argument(operand)
         if at is None:
             return None
-        found = _through(operand, at, ranges, fails)
-        if found is None:
+        pulled = _through(operand, at, ranges, fails)
+        if pulled is None:
             return None
-        (ranges, fails), operand = found, operand.arguments[at]
+        (ranges, fails), operand = pulled, operand.arguments[at]
     if not isinstance(operand, Field):
         return None
     return PulledBack(operand, ranges, None if fails.is_empty else fails)
@@ -90,8 +90,8 @@ def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tupl
         return None if inside is None or failing is None else (inside, failing)
     if function.inverse is not None:
         first, second = (
-            _of_crossings(kind, [function.inverse(threshold) for threshold in each.thresholds.tolist()])
-            for each in (ranges, fails)
+            _of_crossings(kind, [function.inverse(threshold) for threshold in keys_of_one.thresholds.tolist()])
+            for keys_of_one in (ranges, fails)
         )
         return first, second
     if kind is Kind.BYTES:
@@ -101,12 +101,12 @@ def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tupl
     if run is None:
         return None
     pulled = []
-    for each in (ranges, fails):
-        keys = search.thresholds(each, *run)
+    for keys_of_one in (ranges, fails):
+        keys = search.thresholds(keys_of_one, *run)
         if not _is_steady(function, keys, kind):
             return None
         inside = _of_crossings(kind, keys)
-        falls = function.directions[at] < 0 and len(each.thresholds) % 2
+        falls = function.directions[at] < 0 and len(keys_of_one.thresholds) % 2
         pulled.append(rangeset.complement(inside) if falls else inside)
     return pulled[0], rangeset.union(pulled[1], search.outside(*run))
 
@@ -181,8 +181,8 @@ class _Search:
         at_first, at_last = ends[:n], ends[n:]
         between = np.flatnonzero(at_last & ~at_first)
         within = [first] * len(between), [last] * len(between)
-        found = self._search(*within, lambda keys, search: crossed(keys, between[search]))
-        return [int(least_key(self.kind))] * int(at_first.sum()) + found.tolist()
+        thresholds = self._search(*within, lambda keys, search: crossed(keys, between[search]))
+        return [int(least_key(self.kind))] * int(at_first.sum()) + thresholds.tolist()
 
     def outside(self, first: int, last: int) -> RangeSet:
         """Return the keys of the type on which the function fails."""

@@ -44,8 +44,8 @@ def key_ranges(
     of the last columns are merged first.
     """
     columns = [KeyColumn(*column) for column in key]
-    found = _tuples(predicate, columns, most)
-    return None if found == _tuples(predicate, columns[:1], most) else found
+    tuples = _tuples(predicate, columns, most)
+    return None if tuples == _tuples(predicate, columns[:1], most) else tuples
 
 
 def _tuples(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
@@ -80,12 +80,12 @@ def _box(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
     restricted: list[tuple[Component, ColumnKeys]] = []
     for column in key:
         kind = kind_of(column.field.type)
-        if kind is None or (found := keys_where(predicate, True, column.field)).is_everything:
+        if kind is None or (ranges := keys_where(predicate, True, column.field)).is_everything:
             break
-        restricted.append((Component(kind, column.descending, column.nulls_first), found))
+        restricted.append((Component(kind, column.descending, column.nulls_first), ranges))
     spans: list[list[_Span]] = []
-    for i, (component, found) in enumerate(restricted):
-        spans.append(_spans(component, found, most, split=i + 1 < len(restricted)))
+    for i, (component, ranges) in enumerate(restricted):
+        spans.append(_spans(component, ranges, most, split=i + 1 < len(restricted)))
         most = max(1, most // max(1, len(spans[-1])))
     if spans and not any(span.is_point for span in spans[0]):
         spans = spans[:1]
@@ -118,16 +118,16 @@ def _joined(spans: Sequence[Sequence[_Span]]) -> list[tuple[bytes, bytes | None]
     rest = _joined(spans[1:])
     if not rest:
         return []
-    found: list[tuple[bytes, bytes | None]] = []
+    joined: list[tuple[bytes, bytes | None]] = []
     for span in spans[0]:
         if span.is_point:
             assert span.first is not None, "a point has a first key"
             ends = ((start, _continued(span.first, stop, span.stop)) for start, stop in rest)
-            found += [(span.first + start, stop) for start, stop in ends]
+            joined += [(span.first + start, stop) for start, stop in ends]
         else:
             start = span.start if span.first is None else max(span.start, span.first + rest[0][0])
-            found.append((start, _continued(span.last, rest[-1][1], span.stop)))
-    return found
+            joined.append((start, _continued(span.last, rest[-1][1], span.stop)))
+    return joined
 
 
 def _continued(component: bytes | None, stop: bytes | None, otherwise: bytes) -> bytes:
@@ -178,15 +178,15 @@ def _runs(ranges: RangeSet, most: int) -> list[tuple[Key, Key | None]]:
 
 def _pieces(runs: Sequence[tuple[Key, Key | None]], most: int) -> list[tuple[Key, Key | None]]:
     """Split runs of few integers into single ones, as long as the total is at most `most`."""
-    found: list[tuple[Key, Key | None]] = []
+    pieces: list[tuple[Key, Key | None]] = []
     spare = most - len(runs)
     for start, stop in runs:
         if isinstance(start, int) and isinstance(stop, int) and stop - start - 1 <= spare:
-            found += [(key, key + 1) for key in range(start, stop)]
+            pieces += [(key, key + 1) for key in range(start, stop)]
             spare -= stop - start - 1
         else:
-            found.append((start, stop))
-    return found
+            pieces.append((start, stop))
+    return pieces
 
 
 def _span(component: Component, start: Key, stop: Key | None) -> _Span:
@@ -218,6 +218,6 @@ def _before(key: Key) -> Key | None:
 
 def _after(component: bytes) -> bytes:
     """Return the least byte string greater than all that begin with a component."""
-    found = prefix_successor(component)
-    assert found is not None, "the first byte is at most 2"
-    return found
+    successor = prefix_successor(component)
+    assert successor is not None, "the first byte is at most 2"
+    return successor

@@ -113,8 +113,8 @@ def _of_moments(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeS
         if is_instant:
             return None if type_.tz is None else rangeset.integer_points(numbers)
         local = numbers * DAY if pa.types.is_date32(values.type) else numbers
-        found = local if type_.tz is None else _instants(local, zone)
-        return None if found is None else rangeset.integer_points(found)
+        keys = local if type_.tz is None else _instants(local, zone)
+        return None if keys is None else rangeset.integer_points(keys)
     if not pa.types.is_date32(type_) or is_instant:
         return None
     days = numbers if pa.types.is_date32(values.type) else numbers[numbers % DAY == 0] // DAY

@@ -76,8 +76,8 @@ def positions(subject: Subject, literals: Sequence[Literal], zone: dt.tzinfo) ->
     Spark would refuse the comparison or the cast of the literal.
     """
     common = _common(subject, {literal.type for literal in literals})
-    found = [_position(subject, literal, common, zone) for literal in literals]
-    return None if any(p is None for p in found) else [p for p in found if p is not None]
+    places = [_position(subject, literal, common, zone) for literal in literals]
+    return None if any(p is None for p in places) else [p for p in places if p is not None]
 
 
 def plain_keys(type_: pa.DataType, literals: Sequence[Literal]) -> list[Key] | None:
@@ -164,11 +164,11 @@ def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position
     """Return the position of a string beside a number: Spark casts it to bigint for integers, else to double."""
     if pa.types.is_signed_integer(subject.type):
         if not _INTEGER.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
-            raise _refuse(subject, literal, "the string is no bigint")
+            raise _refuse(subject, literal, "the string is not a bigint")
         return _exact_position(subject, int(text))
     if not NUMBER.fullmatch(text) and text.strip().lower() not in SPECIAL_FLOATS:
         if not any(c.isdigit() for c in text):
-            raise _refuse(subject, literal, "the string is no number")
+            raise _refuse(subject, literal, "the string is not a number")
         return None
     value = float(text)
     return _point(float_key(value), Kind.WORD) if is_float(subject.type) else double_position(subject.type, value)
@@ -266,9 +266,11 @@ def _date_position(subject: Subject, literal: Literal, zone: dt.tzinfo) -> Posit
         return None
     if literal.type == "timestamp_ntz":
         return Position(-(-micros // DAY), micros // DAY + 1)
-    found = _search(subject.type, lambda day: instant_micros(_midnight(day), zone), micros)
+    position = _search(subject.type, lambda day: instant_micros(_midnight(day), zone), micros)
     edges = (None, *_key_range(subject.type))
-    return None if found.at in edges or found.after in edges else found  # columns may hold dates beyond 0001..9999
+    return (
+        None if position.at in edges or position.after in edges else position
+    )  # columns may hold dates beyond 0001..9999
 
 
 def _midnight(day: int) -> dt.datetime:
@@ -298,7 +300,7 @@ def _micros(subject: Subject, literal: Literal, wanted: str, zone: dt.tzinfo) ->
 def _refuse_unreadable(subject: Subject, literal: Literal) -> None:
     """Refuse text that cannot be a date; other text is left to Spark, which knows more forms."""
     if cannot_be_time(str(literal.value).strip()):
-        raise _refuse(subject, literal, "the text is no date or timestamp")
+        raise _refuse(subject, literal, "the text is not a date or timestamp")
 
 
 def cannot_be_time(text: str) -> bool:

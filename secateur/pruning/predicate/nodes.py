@@ -50,10 +50,10 @@ def _flat(connective: type[And] | type[Or], *parts: Predicate) -> Predicate:
 
 def _condition(value: object) -> Predicate:
     """Convert a predicate, or a boolean column (anything with a predicate `is_true`), to a predicate."""
-    found = value if isinstance(value, Predicate) else getattr(value, "is_true", None)
-    if not isinstance(found, Predicate):
-        raise TypeError(f"{value!r} is no predicate: it cannot stand beside & or |")
-    return found
+    condition = value if isinstance(value, Predicate) else getattr(value, "is_true", None)
+    if not isinstance(condition, Predicate):
+        raise TypeError(f"{value!r} is not a predicate: it cannot stand beside & or |")
+    return condition
 
 
 # ---- connectives -----------------------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def _subject(case: Case) -> Expression | None:
     subjects = [condition.left for condition, _ in case.branches if _is_equality(condition)]
     if len(subjects) < 2 or len(subjects) < len(case.branches) or not isinstance(subjects[0], Node):
         return None
-    return subjects[0] if all(each is subjects[0] for each in subjects) else None
+    return subjects[0] if all(subject is subjects[0] for subject in subjects) else None
 
 
 def _is_equality(condition: Predicate) -> TypeGuard[Comparison]:

@@ -88,10 +88,10 @@ def asked(expression: Expression, fold: Fold) -> Constant:
     """Return the value that Spark gives an expression over constants. Raises NoRule if it gives none."""
     text = str(expression)
     value = fold(text) if len(text) <= LONGEST else None
-    found = None if value is None else constant_of_scalar(value)
-    if found is None:
+    constant = None if value is None else constant_of_scalar(value)
+    if constant is None:
         raise NoRule(f"{brief(text)} has no value that is known when planning")
-    return found
+    return constant
 
 
 def field_of(column: Column, binder: Binder) -> Field:
@@ -114,11 +114,11 @@ def constant_of(literal: Literal, zone: dt.tzinfo) -> Constant:
     if literal.value is None:
         return Constant(_TYPES[literal.type], None)
     type_ = _decimal_type(literal.value) if isinstance(literal.value, Decimal) else _TYPES[literal.type]
-    found = positions(Subject(str(literal), type_), [literal], zone)
-    if found is None or found[0].at is None:
+    places = positions(Subject(str(literal), type_), [literal], zone)
+    if places is None or places[0].at is None:
         raise NoRule(f"{literal} is left to Spark")
     suffixed = types.is_integer(type_) and literal.type != "int"
-    return Constant(type_, found[0].at, written=None if suffixed else True)
+    return Constant(type_, places[0].at, written=None if suffixed else True)
 
 
 def _decimal_type(value: Decimal) -> pa.DataType:
@@ -282,8 +282,8 @@ def _cast_by(cast: Casts, operand: Operand, type_: pa.DataType, zone: dt.tzinfo)
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
-    if isinstance(operand, Constant) and (found := _cast_constant(operand, type_, zone)) is not None:
-        return found
+    if isinstance(operand, Constant) and (constant := _cast_constant(operand, type_, zone)) is not None:
+        return constant
     arguments = operand.type, type_, zone
     function = cast(*arguments)
     if function is None:
@@ -305,20 +305,20 @@ def _cast_constant(operand: Constant, type_: pa.DataType, zone: dt.tzinfo) -> Co
         number = decimal_of_text(str(literal.value), type_.precision, type_.scale)
         return None if number is None else Constant(type_, int(number.scaleb(type_.scale)))
     try:
-        found = positions(Subject("a constant", type_), [literal], zone)
+        places = positions(Subject("a constant", type_), [literal], zone)
     except IncomparableLiteral:
         return None
-    key = None if found is None else found[0].at
+    key = None if places is None else places[0].at
     least, greatest = key_range(type_)
     return Constant(type_, key) if isinstance(key, int) and least <= key <= greatest else None
 
 
 def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
     """Return the type that all operands are cast to. Raises NoRule."""
-    found = reduce(lambda a, b: a if a is None else types.common(a, b, ansi=ansi), [o.type for o in operands])
-    if found is None or kind_of(found) is None:
+    type_ = reduce(lambda a, b: a if a is None else types.common(a, b, ansi=ansi), [o.type for o in operands])
+    if type_ is None or kind_of(type_) is None:
         raise NoRule(f"{' and '.join(str(o.type) for o in operands)} have no common type with an order")
-    return found
+    return type_
 
 
 def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, binder: Binder) -> Operand:
@@ -357,10 +357,10 @@ def apply(name: str, arguments: list[Operand], binder: Binder) -> Operand:
     if rule(name) is None:
         raise NoRule(f"{name} has no rule")
     asked = name, known, binder.zone, binder.ansi
-    found = function_of(*asked)
-    if found is None:
+    function = function_of(*asked)
+    if function is None:
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
-    return _folded(replace(found, source=(function_of, asked)), tuple(arguments))
+    return _folded(replace(function, source=(function_of, asked)), tuple(arguments))
 
 
 _SUMS_AND_PRODUCTS = ("+", "-", "*", "try_add", "try_subtract", "try_multiply")
@@ -381,8 +381,8 @@ def _computed(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Constant 
     known = [literal for literal in literals if literal is not None]
     if not known or len(known) < len(arguments):
         return None
-    found = value_of(name, known, zone)
-    return None if found is None else replace(constant_of(found, zone), written=False)
+    result = value_of(name, known, zone)
+    return None if result is None else replace(constant_of(result, zone), written=False)
 
 
 def _as_text(operand: Operand, zone: dt.tzinfo) -> Operand:
@@ -406,11 +406,11 @@ def _folded(function: Function, arguments: tuple[Operand, ...]) -> Operand:
     """Apply a function; if all arguments are constants, compute its value. Raises NoRule if Spark would fail."""
     if not all(isinstance(a, Constant) for a in arguments):
         return Apply(function, arguments)
-    found = function.bounds([constant(a.type, a.key, 1) for a in arguments if isinstance(a, Constant)])
-    if found.fails[0]:
+    interval = function.bounds([constant(a.type, a.key, 1) for a in arguments if isinstance(a, Constant)])
+    if interval.fails[0]:
         raise NoRule(f"{function.name} of these constants has no value")
-    if not found.value[0]:
+    if not interval.value[0]:
         return Constant(function.type, None)
-    if not (function.exact and found.is_point[0]):
+    if not (function.exact and interval.is_point[0]):
         return Apply(function, arguments)
-    return Constant(function.type, found.lower.at(0))
+    return Constant(function.type, interval.lower.at(0))

@@ -189,10 +189,10 @@ def _predicate(node: exp.Expression) -> Predicate:
             return Truth(None)
         case _:
             condition = _condition(node)
-            found = _value(node) if condition is None else condition
-            if found is None:
+            node_or_value = _value(node) if condition is None else condition
+            if node_or_value is None:
                 return _Unread(node)
-            return found if isinstance(found, Predicate) else as_predicate(found)
+            return node_or_value if isinstance(node_or_value, Predicate) else as_predicate(node_or_value)
 
 
 def _connective(node: exp.Expression) -> Predicate:
@@ -225,8 +225,8 @@ def _condition(node: exp.Expression) -> Predicate | None:
             return _like(node, Literal("\\", "string"))
         case exp.RegexpLike() if has_only(node, "this", "expression"):
             operand, pattern = _expression(node.this), _literal(node.args["expression"])
-            if pattern is None and (found := _call("rlike", node.this, node.args["expression"])) is not None:
-                return found if isinstance(found, Predicate) else as_predicate(found)
+            if pattern is None and (call := _call("rlike", node.this, node.args["expression"])) is not None:
+                return call if isinstance(call, Predicate) else as_predicate(call)
             return RLike(operand, pattern.value) if operand and pattern and isinstance(pattern.value, str) else None
         case _ if type(node) in _COMPARISONS and has_only(node, "this", "expression"):
             return _comparison(_COMPARISONS[type(node)], node)
@@ -283,8 +283,8 @@ def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
         case None, Literal("\\", "string") if not isinstance(
             node.expression, exp.Any | exp.All
         ):  # maybe of a constant that is not a literal
-            found = _call(type(node).__name__.lower(), node.this, node.args["expression"])
-            condition = as_predicate(found) if found is not None and not isinstance(found, Predicate) else found
+            call = _call(type(node).__name__.lower(), node.this, node.args["expression"])
+            condition = as_predicate(call) if call is not None and not isinstance(call, Predicate) else call
             return Not(condition) if condition is not None and node.args.get("negate") else condition
         case _:
             return None
@@ -296,8 +296,8 @@ def _expression(node: exp.Expression | None) -> Expression | None:
         return None
     if _is_condition(node):
         return as_expression(_predicate(node))
-    found = _value(node.unnest())  # type: ignore[arg-type]
-    return as_expression(found) if isinstance(found, Predicate) else found
+    value = _value(node.unnest())  # type: ignore[arg-type]
+    return as_expression(value) if isinstance(value, Predicate) else value
 
 
 def _value(node: exp.Expression) -> Expression | Predicate | None:
@@ -412,12 +412,12 @@ def _duration(amount: exp.Expression, unit: exp.Expression) -> Duration | None:
     text = str(amount.this.this if isinstance(amount, exp.Neg) else amount.this)
     match unit:
         case exp.Var():
-            found = duration_of(text, unit.name.upper())
+            duration = duration_of(text, unit.name.upper())
         case exp.IntervalSpan(this=exp.Var() as first, expression=exp.Var() as last):
-            found = duration_between(text, first.name.upper(), last.name.upper())
+            duration = duration_between(text, first.name.upper(), last.name.upper())
         case _:
             return None
-    return negative(found) if found and isinstance(amount, exp.Neg) else found
+    return negative(duration) if duration and isinstance(amount, exp.Neg) else duration
 
 
 def _type(to: exp.DataType) -> str | None:
@@ -564,8 +564,8 @@ class _Unread(Predicate):
 def _opaque(node: exp.Expression) -> Opaque:
     """Keep an expression as text with its column names (none if a lambda's names could be among them)."""
     has_lambda = node.find(exp.Lambda) is not None
-    named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
-    columns = [] if has_lambda else [column_of(found) for found in named]
+    named = [node_of_column for node_of_column in node.find_all(exp.Column) if not _is_unit(node_of_column)]
+    columns = [] if has_lambda else [column_of(node_of_column) for node_of_column in named]
     return Opaque(node.sql(dialect="spark"), tuple(column for column in columns if column is not None))
 
 

@@ -27,7 +27,7 @@ def _items(text: str) -> tuple[OrderItem, ...]:
         tree = sqlglot.parse_one(f"ORDER BY {text}", into=exp.Order, dialect=Dialect)
     except (SqlglotError, RecursionError):
         raise InvalidOrder(_advice(text)) from None
-    return tuple(_item(text, each) for each in tree.expressions)
+    return tuple(_item(text, item) for item in tree.expressions)
 
 
 def _item(text: str, tree: exp.Expression) -> OrderItem:

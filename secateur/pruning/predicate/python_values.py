@@ -35,4 +35,4 @@ def literal(value: object) -> Literal:
         case dt.date():
             return Literal(value, "date")
         case _:
-            raise TypeError(f"{value!r} of type {type(value).__name__} is no literal of Spark SQL")
+            raise TypeError(f"{value!r} of type {type(value).__name__} is not a literal of Spark SQL")

@@ -51,10 +51,10 @@ def resolve(column: Column, binder: Binder) -> Field:
     for name in column.path:
         if pa.types.is_map(type_) or pa.types.is_list(type_):
             break
-        found = _child(type_, name, column, binder)
-        if _LEFT in (found.metadata or {}):
+        child = _child(type_, name, column, binder)
+        if _LEFT in (child.metadata or {}):
             break
-        path, type_ = (*path, found.name), found.type
+        path, type_ = (*path, child.name), child.type
     return Field(path, type_)
 
 

@@ -36,8 +36,8 @@ def _rewritten(asked: tuple[Predicate, bool]) -> Steps[Predicate]:
         case Not(child):
             return (yield child, not as_it_is)
         case Is(child, value):
-            found = _identity((yield child, True), value)
-            return found if as_it_is else _negation(found)
+            result = _identity((yield child, True), value)
+            return result if as_it_is else _negation(result)
         case _:
             return predicate if as_it_is else _negation(predicate)
 
@@ -45,8 +45,8 @@ def _rewritten(asked: tuple[Predicate, bool]) -> Steps[Predicate]:
 def _flat(predicate: Predicate) -> Iterator[Predicate]:
     """Yield the parts below nested connectives of one kind."""
     kind = type(predicate)
-    nested = preorder(predicate, lambda each: each.children if isinstance(each, kind) else ())  # type: ignore[attr-defined]
-    return (each for each in nested if not isinstance(each, kind))
+    nested = preorder(predicate, lambda node: node.children if isinstance(node, kind) else ())  # type: ignore[attr-defined]
+    return (node for node in nested if not isinstance(node, kind))
 
 
 def _negation(child: Predicate) -> Predicate:

@@ -82,10 +82,10 @@ def _any_like(node: exp.Expression) -> exp.Expression | None:
     inside = node.expression.this
     patterns = inside.expressions if isinstance(inside, exp.Tuple) else [inside.unnest()]
     negated = {"negate": True} if node.args.get("negate") else {}
-    each = [type(node)(this=node.this.copy(), expression=pattern.copy(), **negated) for pattern in patterns]
-    if not each or node.find(exp.Query) is not None:
+    tests = [type(node)(this=node.this.copy(), expression=pattern.copy(), **negated) for pattern in patterns]
+    if not tests or node.find(exp.Query) is not None:
         return None
-    return reduce(_or if isinstance(node.expression, exp.Any) else _and, each)
+    return reduce(_or if isinstance(node.expression, exp.Any) else _and, tests)
 
 
 def _equal(left: exp.Tuple, right: exp.Tuple) -> exp.Expression | None:

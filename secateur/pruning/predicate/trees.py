@@ -29,8 +29,8 @@ class Node:
         return str(self)
 
     def __hash__(self) -> int:
-        found = self.__dict__.get(_HASH)
-        return _hashed(self) if found is None else found
+        cached = self.__dict__.get(_HASH)
+        return _hashed(self) if cached is None else cached
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -75,7 +75,7 @@ def joined(separator: str, parts: Iterable[object]) -> Iterator[object]:
 @cache
 def _names(class_: Hashable, *, compared: bool) -> tuple[str, ...]:
     """Return the fields of a node class: all, or those that equality compares."""
-    return tuple(each.name for each in fields(class_) if each.compare or not compared)  # type: ignore[arg-type]
+    return tuple(field.name for field in fields(class_) if field.compare or not compared)  # type: ignore[arg-type]
 
 
 def _values(node: Node, *, compared: bool) -> tuple[Any, ...]:
@@ -160,10 +160,10 @@ def _flattened(root: Node) -> Flattened:
 
 
 def _restored(listed: Flattened) -> Node:
-    made: list[Node] = []
+    nodes: list[Node] = []
     for class_, values in listed:
-        made.append(class_(*(_placed(value, made) for value in values)))
-    return made[-1]
+        nodes.append(class_(*(_placed(value, nodes) for value in values)))
+    return nodes[-1]
 
 
 def _replaced(value: object, place: Callable[[Node], _At]) -> object:
@@ -176,12 +176,12 @@ def _replaced(value: object, place: Callable[[Node], _At]) -> object:
             return value
 
 
-def _placed(value: object, made: list[Node]) -> object:
+def _placed(value: object, nodes: list[Node]) -> object:
     match value:
         case _At(index):
-            return made[index]
+            return nodes[index]
         case tuple():
-            return tuple(_placed(item, made) for item in value)
+            return tuple(_placed(item, nodes) for item in value)
         case _:
             return value
 
@@ -191,10 +191,10 @@ def _placed(value: object, made: list[Node]) -> object:
 
 def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
     """Copy a tree from its leaves up, with `change` of every node; a node with several parents stays one."""
-    made: list[Node] = []
+    nodes: list[Node] = []
     for class_, values in _flattened(root):
-        made.append(change(class_(*(_placed(value, made) for value in values))))
-    return made[-1]
+        nodes.append(change(class_(*(_placed(value, nodes) for value in values))))
+    return nodes[-1]
 
 
 # ---- walks -----------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def _position(source: pa.DataType, target: pa.DataType, literal: Position, zone:
     if target == DATE and source == LOCAL:
         return Position(literal.at * DAY, literal.after * DAY)
     if target == DATE and source == INSTANT:
-        return _made(*(_shifted(day * DAY, back) for day in (literal.at, literal.after)))
+        return _position_of(*(_shifted(day * DAY, back) for day in (literal.at, literal.after)))
     if (source, target) == (INSTANT, LOCAL):
         return _moved(literal.at, literal.after, back, there)
     return _moved(literal.at, literal.after, there, back) if (source, target) == (LOCAL, INSTANT) else None
@@ -56,17 +56,17 @@ def _moved(at: int, after: int, way: Shifting, back: Shifting) -> Position | Non
     first = _exchanged(at, way, back)
     if first is None or after == at + 1:
         return None if first is None else Position(first, first + 1)
-    return _made(first, _exchanged(after, way, back))
+    return _position_of(first, _exchanged(after, way, back))
 
 
-def _made(at: int | None, after: int | None) -> Position | None:
+def _position_of(at: int | None, after: int | None) -> Position | None:
     return None if at is None or after is None else Position(at, after)
 
 
 def _exchanged(key: int, way: Shifting, back: Shifting) -> int | None:
     """Convert a time by a clock, if converting it back gives the same time."""
-    found = _shifted(key, way)
-    return found if found is not None and _shifted(found, back) == key else None
+    shifted = _shifted(key, way)
+    return shifted if shifted is not None and _shifted(shifted, back) == key else None
 
 
 _MOST = 2**62  # microseconds

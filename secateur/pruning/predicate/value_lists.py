@@ -72,8 +72,8 @@ class ValueList(Sequence[Literal]):
     def __getitem__(self, index: int | slice) -> Literal | ValueList:
         if isinstance(index, slice):
             return ValueList(self.array[index])
-        (found,) = ValueList(self.array[index : index + 1 or None])
-        return found
+        (literal,) = ValueList(self.array[index : index + 1 or None])
+        return literal
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, ValueList) and self.array.equals(other.array))
@@ -91,23 +91,23 @@ def listed(values: Iterable[object]) -> Sequence[Literal]:
     """
     match values:
         case pa.Array() | pa.ChunkedArray():
-            found = _of_arrow(values)
+            literals = _of_arrow(values)
         case np.ndarray():
-            found = _of_numpy(values)
+            literals = _of_numpy(values)
         case _:
-            found = _of_items(tuple(values))
-    return tuple(found) if len(found) <= FEW else found
+            literals = _of_items(tuple(values))
+    return tuple(literals) if len(literals) <= FEW else literals
 
 
 def compact(literals: tuple[Literal, ...]) -> Sequence[Literal]:
     """Return the literals, as a value list if they are many integers or many strings given as Python values."""
     if len(literals) <= FEW:
         return literals
-    types = {each.type for each in literals} - {"null"}
+    types = {literal.type for literal in literals} - {"null"}
     if not types or not (types <= {"int", "bigint"} or types == {"string"}):
         return literals
-    array = _plain_array([each.value for each in literals])
-    suffixed = any(each.type == "bigint" and integer(each.value).type == "int" for each in literals)  # type: ignore[arg-type]
+    array = _plain_array([literal.value for literal in literals])
+    suffixed = any(literal.type == "bigint" and integer(literal.value).type == "int" for literal in literals)  # type: ignore[arg-type]
     return literals if array is None or suffixed else ValueList(array)
 
 
@@ -115,14 +115,14 @@ def types_of(literals: Sequence[Literal]) -> set[str]:
     """Return the types of literals; for a value list without looking at its values."""
     if isinstance(literals, ValueList):
         return {literals.name}
-    return {each.type for each in literals}
+    return {literal.type for literal in literals}
 
 
 def present(literals: Sequence[Literal]) -> Sequence[Literal]:
     """Return the literals that are not NULL."""
     if isinstance(literals, ValueList):
         return ValueList(literals.array.drop_null()) if literals.array.null_count else literals
-    return tuple(each for each in literals if each.value is not None)
+    return tuple(literal for literal in literals if literal.value is not None)
 
 
 # ---- Python values ---------------------------------------------------------------------------------------------------
@@ -248,13 +248,13 @@ def _of_numpy(values: np.ndarray) -> Sequence[Literal]:
 
 
 def _refused(values: np.ndarray) -> TypeError:
-    return TypeError(f"values of numpy's {values.dtype} are no literals of Spark SQL")
+    return TypeError(f"values of numpy's {values.dtype} are not literals of Spark SQL")
 
 
-def _with_null(found: Sequence[Literal]) -> Sequence[Literal]:
-    if not isinstance(found, ValueList):
-        return (*found, NULL)
-    return ValueList(pa.concat_arrays([found.array, pa.nulls(1, found.array.type)]))
+def _with_null(literals: Sequence[Literal]) -> Sequence[Literal]:
+    if not isinstance(literals, ValueList):
+        return (*literals, NULL)
+    return ValueList(pa.concat_arrays([literals.array, pa.nulls(1, literals.array.type)]))
 
 
 def _of_texts(values: np.ndarray) -> Sequence[Literal]:

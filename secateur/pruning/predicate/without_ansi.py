@@ -56,7 +56,10 @@ def as_floats(literals: Sequence[Literal]) -> Sequence[Literal]:
     """Convert integers and floats to float literals."""
     if isinstance(literals, ValueList):  # holds integers
         return ValueList(pa.array(literals.array.to_numpy().astype(np.float32).astype(np.float64)))
-    return tuple(each if each.type == "float" else Literal(single(int(each.value)), "float") for each in literals)  # type: ignore[arg-type]
+    return tuple(
+        literal if literal.type == "float" else Literal(single(int(literal.value)), "float")  # type: ignore[arg-type]
+        for literal in literals
+    )
 
 
 def are_cast_to_text(type_: pa.DataType, literals: Sequence[Literal]) -> bool:

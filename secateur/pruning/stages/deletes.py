@@ -51,13 +51,13 @@ def _deleted(query: Query, blocks: Blocks, positions: Mapping[int, np.ndarray]) 
     """Count the deleted rows of every block, from the deleted positions of every file, ascending and distinct."""
     file = blocks.file
     first = _first_rows(query, np.array(sorted(positions)), file, blocks.row_group)
-    found = np.zeros(len(blocks), np.int64)
+    counts = np.zeros(len(blocks), np.int64)
     order = np.argsort(file, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-        begin = first[own]
-        rows = positions[int(file[own[0]])]
-        found[own] = np.searchsorted(rows, begin + blocks.row_count[own]) - np.searchsorted(rows, begin)
-    return found
+    for of_file in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
+        begin = first[of_file]
+        rows = positions[int(file[of_file[0]])]
+        counts[of_file] = np.searchsorted(rows, begin + blocks.row_count[of_file]) - np.searchsorted(rows, begin)
+    return counts
 
 
 def _first_rows(query: Query, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:

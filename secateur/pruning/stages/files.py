@@ -36,9 +36,9 @@ def prune_files(query: Query, left: SurvivingSegments) -> SurvivingSegments:
 
 def evidence_of_files(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:
     """Return, for every leaf that buckets can refute, the files that may hold what it asks for."""
-    found = {}
+    evidence = {}
     for leaf in dict.fromkeys(leaves(predicate)):
-        told = [held for question in questions(leaf) if (held := files.holders(question)) is not None]
-        if told:
-            found[leaf] = np.flatnonzero(np.logical_and.reduce(told))
-    return found
+        by_question = [holders for question in questions(leaf) if (holders := files.holders(question)) is not None]
+        if by_question:
+            evidence[leaf] = np.flatnonzero(np.logical_and.reduce(by_question))
+    return evidence

@@ -33,20 +33,20 @@ def prune_by_filters(query: Query, left: SurvivingSegments) -> SurvivingSegments
     evidence = evidence_of(query.predicate, catalog, segments)
     if not evidence:
         return left
-    found = replace(left, evidence=evidence)
+    survivors = replace(left, evidence=evidence)
     numbers = unrolled(partial(_may_be, evidence=evidence), (query.predicate, TRUE), {})
     total = catalog.block_count(segments)
     kept = total if numbers is None else len(numbers)
     query.notes.append(f"{len(evidence)} conditions looked up, {kept:,} of {total:,} blocks may hold what they ask for")
     if numbers is None or kept > SELECTIVE * total:
-        return found
-    return replace(found, chosen=catalog.choose(numbers, left.whole, left.files))
+        return survivors
+    return replace(survivors, chosen=catalog.choose(numbers, left.whole, left.files))
 
 
 def evidence_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> Evidence:
     """Return, for every leaf that some filter can refute, the blocks of these segments that may hold what it asks."""
-    found = {leaf: _holders(leaf, catalog, segments) for leaf in dict.fromkeys(leaves(predicate))}
-    return {leaf: numbers for leaf, numbers in found.items() if numbers is not None}
+    evidence = {leaf: _holders(leaf, catalog, segments) for leaf in dict.fromkeys(leaves(predicate))}
+    return {leaf: numbers for leaf, numbers in evidence.items() if numbers is not None}
 
 
 def _holders(leaf: Leaf, catalog: Catalog, segments: np.ndarray) -> np.ndarray | None:

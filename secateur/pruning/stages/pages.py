@@ -81,7 +81,7 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
             spans.append(_whole(blocks, unsure[start:]))
             break
         part = blocks.take(chosen)
-        pages = {column: found for column in columns if (found := part.pages(column)) is not None}
+        pages = {column: table for column in columns if (table := part.pages(column)) is not None}
         if not pages:
             spans.append(_whole(blocks, chosen))
             continue
@@ -101,17 +101,17 @@ def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:
 
     For columns without pages the block's bounds are used.
     """
-    found = np.zeros(len(blocks), bool)
+    may_match = np.zeros(len(blocks), bool)
     columns = fields(predicate)
     for start in range(0, len(blocks), BLOCKS_AT_ONCE):
         part = blocks.take(slice(start, start + BLOCKS_AT_ONCE))
-        pages = {column: own for column in columns if (own := part.pages(column)) is not None}
+        pages = {column: table for column in columns if (table := part.pages(column)) is not None}
         blocklets = _cut(part, pages) if pages else None
         units = (
             alive(predicate, part).units if blocklets is None else blocklets.block[alive(predicate, blocklets).units]
         )
-        found[start + units] = True
-    return found
+        may_match[start + units] = True
+    return may_match
 
 
 def surviving_rows(
@@ -122,8 +122,8 @@ def surviving_rows(
     At least one column must have pages; for the others the block's bounds are used. Ranges ascend without touching.
     """
     blocklets = _cut(block, pages)
-    found = _merged(blocklets, alive(predicate, blocklets).units, np.zeros(1, np.int64))
-    return found.start, found.stop
+    ranges = _merged(blocklets, alive(predicate, blocklets).units, np.zeros(1, np.int64))
+    return ranges.start, ranges.stop
 
 
 def _whole(blocks: Blocks, chosen: np.ndarray) -> Spans:

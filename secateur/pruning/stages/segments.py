@@ -14,8 +14,10 @@ def prune_segments(query: Query, left: SurvivingSegments) -> SurvivingSegments:
 
     Sound: a node's zone map contains those of all blocks below it.
     """
-    found = query.catalog.descend(query.predicate, query.implied)
-    query.notes.append(found.note)
+    descent = query.catalog.descend(query.predicate, query.implied)
+    query.notes.append(descent.note)
     everywhere = left.segments
-    segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
+    segments, whole = (
+        np.intersect1d(everywhere, numbers, assume_unique=True) for numbers in (descent.segments, descent.whole)
+    )
     return replace(left, segments=segments, whole=whole)

@@ -54,17 +54,17 @@ def prune_segments_by_order(query: Query, left: SurvivingSegments) -> SurvivingS
     survives = np.ones(len(units), bool)
     for column in _columns(query):
         zones = zones_in(column, merged)
-        own, live = zones.take(sure), rows[sure]
-        nulls = sure_nulls(column, own, live)
+        known_zones, live = zones.take(sure), rows[sure]
+        nulls = sure_nulls(column, known_zones, live)
         if not column.nulls_first and (nulls < 0).any():
             most = catalog.merged_nulls(column.field, whole)
             nulls = np.where((nulls < 0) & (most >= 0), np.minimum(most, live), nulls)
-        boundary = boundary_of(column, own, live, nulls, query.limit)
+        boundary = boundary_of(column, known_zones, live, nulls, query.limit)
         if boundary is not None:
             survives &= _within(query, fronts_of(column, zones), boundary)
     if survives.all():
         return left
-    segments, whole = (each[survives[np.searchsorted(units, each)]] for each in (left.segments, whole))
+    segments, whole = (numbers[survives[np.searchsorted(units, numbers)]] for numbers in (left.segments, whole))
     return replace(left, segments=segments, whole=whole)
 
 
@@ -73,14 +73,14 @@ def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
     assert query.order is not None and query.limit is not None, "the stage runs only where is_ordered"
     if not query.limit:
         return survivors.take(np.zeros(0, np.int64))
-    found, survives = survivors, np.ones(len(survivors.blocks), bool)
+    ordered, survives = survivors, np.ones(len(survivors.blocks), bool)
     for column in _columns(query):
         fronts, boundary = _bounded(query.limit, column, query, survivors)
         if column is query.order.first:
-            found = replace(survivors, fronts=fronts, boundary=boundary)
+            ordered = replace(survivors, fronts=fronts, boundary=boundary)
         if boundary is not None:
             survives &= _within(query, fronts, boundary)
-    return found if survives.all() else found.take(np.flatnonzero(survives))
+    return ordered if survives.all() else ordered.take(np.flatnonzero(survives))
 
 
 def _columns(query: Query) -> list[OrderColumn]:
@@ -96,10 +96,12 @@ def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) ->
     matching = survivors.fully_matching
     sure = np.flatnonzero(matching if touched is None else matching & ~touched[blocks.file])
     zones = zones_in(column, blocks)
-    own = zones if len(sure) == len(blocks) else zones.take(sure)
+    known_zones = zones if len(sure) == len(blocks) else zones.take(sure)
     boundary = None
     if len(sure):
-        boundary = boundary_of(column, own, blocks.row_count[sure], _nulls(column, own, survivors, sure), n)
+        boundary = boundary_of(
+            column, known_zones, blocks.row_count[sure], _nulls(column, known_zones, survivors, sure), n
+        )
     return fronts_of(column, zones), boundary
 
 
@@ -115,6 +117,6 @@ def _within(query: Query, fronts: Fronts, boundary: Boundary) -> np.ndarray:
     """Return which units may hold a row up to the boundary, and note the boundary if it rules out others."""
     reached = fronts.reach(boundary, ties=True)
     if not reached.all():
-        place = boundary.told(fronts.column) if fronts.column.nullable else "a tuple of the sort key"
+        place = boundary.text(fronts.column) if fronts.column.nullable else "a tuple of the sort key"
         query.notes.append(f"{query.limit:,} rows are sure to stand at or before {place}")
     return reached

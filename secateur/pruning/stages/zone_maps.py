@@ -56,7 +56,7 @@ def _pruned(query: Query, left: SurvivingSegments) -> Survivors:
     candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
     order = _order(query, runs)
     for conjunct in (*order, query.implied) if query.implied is not None else order:
-        some = [i for i, each in enumerate(candidates) if each.mask is None or each.mask.any()]
+        some = [i for i, candidate in enumerate(candidates) if candidate.mask is None or candidate.mask.any()]
         if query.is_late:
             query.notes.append(f"the time is spent before {shorten(str(conjunct), 60)}")
             break
@@ -91,7 +91,7 @@ def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:
 def _numbers(runs: Sequence[Run], candidates: Sequence[Candidates], whole: Sequence[Run]) -> np.ndarray:
     """Return the numbers of the runs' candidates, and of all blocks of fully matching runs, ascending."""
     chosen = [*zip(runs, candidates, strict=True), *((run, Candidates(len(run), mask=run.candidates)) for run in whole)]
-    parts = [each.numbers(run.begin) for run, each in sorted(chosen, key=lambda pair: pair[0].begin)]
+    parts = [candidate.numbers(run.begin) for run, candidate in sorted(chosen, key=lambda pair: pair[0].begin)]
     numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     in_order = not whole or bool((numbers[1:] > numbers[:-1]).all())
     return numbers if in_order else np.sort(numbers)

@@ -73,12 +73,12 @@ def shape_of(node: Node) -> Shape:
 
 def _value(node: Any) -> Value:
     """Return a literal. Spark widens a decimal's declared type, by default decimal(10,0), until it holds the value."""
-    found = value_of(node._value, str(node._dataType.simpleString()))
-    if not isinstance(found.literal.value, Decimal):
-        return found
-    precision, scale = size_of(found.literal.value)
+    value = value_of(node._value, str(node._dataType.simpleString()))
+    if not isinstance(value.literal.value, Decimal):
+        return value
+    precision, scale = size_of(value.literal.value)
     scale = max(scale, node._dataType.scale)
-    return Value(found.literal, f"decimal({max(precision, node._dataType.precision, scale)},{scale})")
+    return Value(value.literal, f"decimal({max(precision, node._dataType.precision, scale)},{scale})")
 
 
 def _type(declared: Any) -> str:

@@ -137,10 +137,10 @@ class _Writer:
     def _operand(self, node: Node) -> str:
         """Write an operand that determines a result type: a decimal keeps its declared type."""
         match self.shape(node):
-            case Value(Literal(Decimal() as number) as literal, type_) if found := _DECLARED.fullmatch(type_):
-                precision, scale = int(found[1]), int(found[2])
-                own = size_of(number) == (precision, scale)
-                return str(literal) if own else f"CAST({literal} AS DECIMAL({precision}, {scale}))"
+            case Value(Literal(Decimal() as number) as literal, type_) if declared := _DECLARED.fullmatch(type_):
+                precision, scale = int(declared[1]), int(declared[2])
+                is_implied = size_of(number) == (precision, scale)
+                return str(literal) if is_implied else f"CAST({literal} AS DECIMAL({precision}, {scale}))"
             case shape:
                 return self._enclosed(shape)
 

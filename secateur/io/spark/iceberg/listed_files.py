@@ -67,25 +67,25 @@ def opened(table: Table, zone_name: str) -> OpenedTable:
     zone = zone_of(zone_name)
     if zone is None:
         raise SecateurError(f"unknown time zone {zone_name!r}")
-    found = open_snapshot_of(table, zone, Faults())
-    if found.catalog.snapshot is None:
+    opened_table = open_snapshot_of(table, zone, Faults())
+    if opened_table.catalog.snapshot is None:
         raise SecateurError("the index is gone")
-    return found
+    return opened_table
 
 
-def common_columns(files: DataFiles, found: OpenedTable) -> pa.Schema:
+def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
     """Return the columns that have the same name, field id and type in Iceberg's scan and in the open snapshot."""
-    assert isinstance(found.table, IcebergSnapshot), "opened as Iceberg's scan told"
-    scanned = {each.name: each for each in Schema.model_validate_json(files.schema).fields}
-    known = {each.name: each for each in found.table.schema_of.fields}
+    assert isinstance(opened_table.table, IcebergSnapshot), "opened as Iceberg's scan told"
+    scanned = {field.name: field for field in Schema.model_validate_json(files.schema).fields}
+    known = {field.name: field for field in opened_table.table.schema_of.fields}
     return pa.schema(
         [
-            each
-            for each in found.schema
-            if each.name in scanned
-            and each.name in known
-            and scanned[each.name].field_id == known[each.name].field_id
-            and str(scanned[each.name].field_type) == str(known[each.name].field_type)
+            field
+            for field in opened_table.schema
+            if field.name in scanned
+            and field.name in known
+            and scanned[field.name].field_id == known[field.name].field_id
+            and str(scanned[field.name].field_type) == str(known[field.name].field_type)
         ]
     )
 

@@ -44,14 +44,16 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
     sources: dict[int, IcebergType] = {}
     for schema in table.metadata.schemas:
         sources |= {field.field_id: field.field_type for field in all_fields(schema.fields)}
-    found: dict[int, PrimitiveType] = {}
-    for each in spec.fields:
-        source = sources.get(each.source_id)
+    types: dict[int, PrimitiveType] = {}
+    for partition in spec.fields:
+        source = sources.get(partition.source_id)
         if source is not None:
-            type_ = DateType() if isinstance(each.transform, DayTransform) else each.transform.result_type(source)
+            type_ = (
+                DateType() if isinstance(partition.transform, DayTransform) else partition.transform.result_type(source)
+            )
             assert isinstance(type_, PrimitiveType), "transforms give primitive values"
-            found[each.field_id] = type_
-    return found
+            types[partition.field_id] = type_
+    return types
 
 
 def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
@@ -66,9 +68,11 @@ def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionType
     needed = np.unique(matches.delete)
     deletes = dict(zip(needed.tolist(), listing.deletes.files.take(pa.array(needed)).to_pylist(), strict=True))
     for ordinal, row, partition in zip(chosen.tolist(), rows, partitions, strict=True):
-        mine = row_group[slice(*np.searchsorted(file, [ordinal, ordinal + 1]))]
+        row_groups = row_group[slice(*np.searchsorted(file, [ordinal, ordinal + 1]))]
         data = data_file(row, partition)
-        yield ReadTask(data, tuple(delete_file(deletes[i]) for i in matches.of(ordinal).tolist()), _ranges(data, mine))
+        yield ReadTask(
+            data, tuple(delete_file(deletes[i]) for i in matches.of(ordinal).tolist()), _ranges(data, row_groups)
+        )
 
 
 def _ranges(file: DataFile, row_groups: np.ndarray) -> tuple[tuple[int, int], ...]:
@@ -110,13 +114,15 @@ def delete_file(row: Row) -> DeleteFile:
 
 def _partitions(listing: IcebergListing, ordinals: np.ndarray, types: PartitionTypes) -> list[dict[int, Any]]:
     """Return every file's partition in Iceberg's single-value JSON; NULL is left out."""
-    found: list[dict[int, Any]] = [{} for _ in ordinals]
+    partitions: list[dict[int, Any]] = [{} for _ in ordinals]
     for spec, fields in types.items():
         for number, type_ in fields.items():
             rows, values = listing.entries.partition(spec, number)
             at = np.searchsorted(rows, listing.order[ordinals])
-            mine = np.flatnonzero(np.isin(listing.order[ordinals], rows))
-            for place, value in zip(mine.tolist(), values.take(pa.array(at[mine])).to_pylist(), strict=True):
+            of_spec = np.flatnonzero(np.isin(listing.order[ordinals], rows))
+            for place, value in zip(of_spec.tolist(), values.take(pa.array(at[of_spec])).to_pylist(), strict=True):
                 if value is not None:
-                    found[place][number] = to_json(type_, UUID(bytes=value) if isinstance(type_, UUIDType) else value)
-    return found
+                    partitions[place][number] = to_json(
+                        type_, UUID(bytes=value) if isinstance(type_, UUIDType) else value
+                    )
+    return partitions

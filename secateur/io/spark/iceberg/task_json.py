@@ -75,14 +75,14 @@ def spec_of(spec: Json, schemas: Sequence[Json]) -> Spec:
     Both are written as in the table's metadata file: ``{"spec-id": 0, "fields": [...]}``, and ``{"type": "struct",
     "schema-id": 0, "fields": [...]}``. An old spec may name columns that were dropped since.
     """
-    wanted = {source for each in spec["fields"] for source in each.get("source-ids", [each.get("source-id")])}
+    wanted = {source for field in spec["fields"] for source in field.get("source-ids", [field.get("source-id")])}
     columns: dict[int, Any] = {}
     for schema in reversed(schemas):
         for column in schema["fields"]:
-            found = wanted & set(_ids(column))
-            if found:
+            sources = wanted & set(_ids(column))
+            if sources:
                 columns.setdefault(column["id"], column)
-                wanted -= found
+                wanted -= sources
     fields = [columns[id_] for id_ in sorted(columns)]
     return Spec(dict(spec), {"type": "struct", "schema-id": 0, "fields": fields})
 
@@ -117,7 +117,7 @@ def task_texts(tasks: Iterable[ReadTask], specs: Mapping[int, Spec]) -> Iterator
     heads = {id_: _inside({"schema": spec.schema, "spec": spec.spec}) for id_, spec in specs.items()}
     for task in tasks:
         file = _inside({"data-file": _data_file(task.file)})
-        deletes = _inside({"delete-files": [_delete_file(each, task.file.spec_id) for each in task.deletes]})
+        deletes = _inside({"delete-files": [_delete_file(delete, task.file.spec_id) for delete in task.deletes]})
         for start, length in task.ranges:
             yield f'{{{heads[task.file.spec_id]},{file},"start":{start},"length":{length},{deletes}}}'
 

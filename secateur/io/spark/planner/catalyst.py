@@ -28,6 +28,7 @@ from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.nodes import (
     INTEGERS,
+    Among,
     And,
     Case,
     Cast,
@@ -70,11 +71,20 @@ _FUNCTIONS = {  # classes whose result depends only on their children, and possi
     **{"DayOfMonth": "day", "DayOfWeek": "dayofweek", "DayOfYear": "dayofyear", "Month": "month"},
     **{"Quarter": "quarter", "WeekDay": "weekday", "WeekOfYear": "weekofyear", "Year": "year"},
     **{"Hour": "hour", "Minute": "minute", "Second": "second"},
+    **{"DateFormatClass": "date_format", "FromUTCTimestamp": "from_utc_timestamp", "MakeDate": "make_date"},
+    **{"MonthsBetween": "months_between", "NextDay": "next_day", "ToUTCTimestamp": "to_utc_timestamp"},
+    **{"BitwiseNot": "~", "IntegralDivide": "div", "Pmod": "pmod", "ShiftLeft": "shiftleft"},
+    **{"ShiftRight": "shiftright", "ShiftRightUnsigned": "shiftrightunsigned"},
+    **{"BRound": "bround", "Cbrt": "cbrt", "Exp": "exp", "Expm1": "expm1", "Log": "ln", "Log10": "log10"},
+    **{"Log1p": "log1p", "Log2": "log2", "Logarithm": "log", "NaNvl": "nanvl", "Pow": "pow", "Rint": "rint"},
+    **{"Signum": "signum", "Sqrt": "sqrt"},
+    **{"Concat": "concat", "StringLocate": "locate", "StringLPad": "lpad", "StringRPad": "rpad"},
     **{"Length": "length", "Lower": "lower", "Substring": "substring", "Upper": "upper"},
     **{"Contains": "contains", "EndsWith": "endswith", "StartsWith": "startswith", "RLike": "rlike"},
     **{"StringInstr": "instr", "ArrayContains": "array_contains", "ArraysOverlap": "arrays_overlap"},
     **{"CreateArray": "array", "MapContainsKey": "map_contains_key", "MapKeys": "map_keys"},
 }
+_TRIMS = {"StringTrim": "trim", "StringTrimLeft": "ltrim", "StringTrimRight": "rtrim"}
 _ARRAYS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {  # type of the values -> parser of their texts
     **dict.fromkeys(INTEGERS, lambda texts: pa.array(texts).cast(pa.int64())),
     "date": lambda texts: pa.array(texts).cast(pa.int32()).cast(pa.date32()),
@@ -236,7 +246,7 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return Not(IsNull(child))
         case "In", (operand, *items):
             literals = tuple(item for each in items if isinstance(item := _bare(each), Literal))
-            return In(operand, compact(literals)) if len(literals) == len(items) else None
+            return In(operand, compact(literals)) if len(literals) == len(items) else Among(operand, tuple(items))
         case "Like", (operand, Literal(str(pattern), "string")):
             return Like(operand, pattern, node.detail)
         case "Cast", (Literal() | Cast(Literal()),):  # Spark folds casts of constants; one that is left is unusual
@@ -249,6 +259,14 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             pairs, odd = len(children) // 2, len(children) % 2
             branches = [(as_predicate(children[2 * i]), children[2 * i + 1]) for i in range(pairs)]
             return Case(tuple(branches), children[-1] if odd else Literal(None, "null"))
+        case (("StringTrim" | "StringTrimLeft" | "StringTrimRight"), (child,)):  # of spaces
+            return build(_TRIMS[node.kind], (child,))
+        case "StringLocate", (part, child, Literal(1)):
+            return build("locate", (part, child))
+        case "FromUnixTime", (child, Literal("yyyy-MM-dd HH:mm:ss")):
+            return build("from_unixtime", (child,))
+        case (("UnixTimestamp" | "ToUnixTimestamp"), (child, _)):  # the format is that of text, which has no bounds
+            return build("unix_timestamp", (child,))
         case kind, _ if kind in _FUNCTIONS:
             return build(_FUNCTIONS[kind], children)
         case _:

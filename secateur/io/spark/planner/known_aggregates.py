@@ -12,7 +12,7 @@ import pyarrow as pa
 from secateur.errors import SecateurError
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
-from secateur.pruning.aggregates import AggregateCall, Result, bind_aggregate, told
+from secateur.pruning.aggregates import AggregateCall, Result, bind_aggregate, by_statistics
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.resolve import Binder
 
@@ -41,7 +41,7 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall]) -> Rest:
     binder = Binder(scan.opened.binding_schema, known_zone(scan.session_time_zone), case_sensitive=True)
     try:
         asked = [bind_aggregate(call, binder) for call in calls]
-        answered, results = told(asked, scan.survivors.blocks, scan.sure)
+        answered, results = by_statistics(asked, scan.survivors.blocks, scan.sure)
         known = [_encoded(result) for result in results]
     except (SecateurError, ValueError):  # a column or a value that cannot be told here
         return Rest(scan)

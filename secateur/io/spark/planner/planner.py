@@ -35,6 +35,7 @@ from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.spark.planner.usable import usable, without_limit
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.listing import METADATA, METADATA_FIELD
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.nodes import And, Predicate
 
@@ -96,7 +97,7 @@ class Planner:
         return found.to_bytes(self.table)
 
     def _planned(self, asked: ScanQuestion, settings: Settings) -> ScanReply:
-        question = usable(asked, self.schema, settings)
+        question = usable(asked, self._binding_schema(), settings)
         scan = plan_scan(self.table, question.predicate, question.predicate, question.settings)
         if not scan.opened.schema.equals(self.schema):
             raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
@@ -109,6 +110,10 @@ class Planner:
                 self._earlier.popitem(last=False)
         return _answer(number, rest_of(scan, question.aggregates))
 
+    def _binding_schema(self) -> pa.Schema:
+        """Return the schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
+        return self.schema if METADATA in self.schema.names else self.schema.append(METADATA_FIELD)
+
     def _narrowed(self, question: ScanRequest) -> bytes:
         """Narrow an earlier reply; UNKNOWN if that is impossible, and then the earlier one stays in force."""
         earlier = self._earlier.get(question.earlier)
@@ -116,7 +121,7 @@ class Planner:
             return no_answer("", UNKNOWN)
         try:
             settings = without_limit(earlier.settings)
-            values = usable(scan_question(question.asked), self.schema, settings)
+            values = usable(scan_question(question.asked), self._binding_schema(), settings)
             predicate = And((earlier.predicate, values.predicate))
             scan = plan_scan(self.table, predicate, predicate, settings, earlier.opened)
             return _answer(question.earlier, Rest(scan)).to_bytes(self.table)

@@ -69,7 +69,7 @@ def _is_plain(table: ParquetDirectory) -> bool:
 def of_plan(plan: PlannedScan, spark: SparkSession) -> DataFrame | None:
     """Return the surviving row groups of a plan through Spark's own reader; None if that is impossible.
 
-    It is impossible for predicates on Spark's hidden metadata column, which DataSource V2 tables do not have.
+    Predicates on Spark's hidden metadata column take Spark's public reader, which has it too.
     """
     if METADATA in plan.named or obstacle(spark, plan.opened) is not None:
         return None

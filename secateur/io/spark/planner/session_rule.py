@@ -65,7 +65,7 @@ def enable(
         return "Spark Connect plans in another process: enable the session of the server"
     gateway = spark.sparkContext._gateway
     try:
-        rule = _rules.get(gateway) or _made(gateway, uses_index)
+        rule = _rules.get(gateway) or _registered(gateway, uses_index)
         rule.python.named.update({as_opened_here(each.location): each for each in tables})
         rule.java.enable(spark._jsparkSession)
         if not rule.is_injected:
@@ -93,32 +93,32 @@ def _rule_of(spark: SparkSession) -> SessionRule | None:
     return _rules.get(spark.sparkContext._gateway) if hasattr(spark, "_jsparkSession") else None
 
 
-def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
+def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     """Compile and register the rule. Raises Py4JError or TypeError if Spark's internals do not fit."""
-    made = compiled(gateway, RULE)
+    rule_class = compiled(gateway, RULE)
     ensure_callback_server_started(gateway)
     python = Enabled(uses_index)
     arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
     arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS, LOOK_MILLISECONDS))
-    (constructor,) = made.getConstructors()
+    (constructor,) = rule_class.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
-    _also_iceberg(gateway, rule, made)
-    _also_delta(gateway, rule, made)
+    _also_iceberg(gateway, rule, rule_class)
+    _also_delta(gateway, rule, rule_class)
     _rules.clear()  # rules of a JVM that has ended
     _rules[gateway] = rule
     return rule
 
 
-def _also_iceberg(gateway: Any, rule: SessionRule, made: Any) -> None:
+def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
     if find_spec("pyiceberg") is not None and _has(gateway.jvm.org.apache.iceberg.spark.ScanTaskSetManager):
-        _also(rule, made, ICEBERG, "Iceberg")
+        _also(rule, rule_class, ICEBERG, "Iceberg")
 
 
-def _also_delta(gateway: Any, rule: SessionRule, made: Any) -> None:
+def _also_delta(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Delta's relations too, if the session has Delta's jar."""
     if _has(gateway.jvm.org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex):
-        _also(rule, made, DELTA, "Delta")
+        _also(rule, rule_class, DELTA, "Delta")
 
 
 def _has(name: Any) -> bool:
@@ -126,8 +126,8 @@ def _has(name: Any) -> bool:
     return isinstance(name, JavaClass)
 
 
-def _also(rule: SessionRule, made: Any, name: str, format_: str) -> None:
+def _also(rule: SessionRule, rule_class: Any, name: str, format_: str) -> None:
     try:
-        rule.java.alsoAsk(compiled_beside(made, name).newInstance())
+        rule.java.alsoAsk(compiled_beside(rule_class, name).newInstance())
     except (Py4JError, PySparkException) as error:
         _log.warning("tables of %s are read unpruned: %s", format_, first_line(error))

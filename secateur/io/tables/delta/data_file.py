@@ -131,8 +131,8 @@ class DeltaReader:
         """Open the live rows of a data file. Raises as :meth:`open`."""
         shown = self.places.shown(file.path)
         listed = ListedFile(*self.places.of(file.path), shown, file.size, 0)
-        deleted = np.frombuffer(file.told["deleted"].as_py() or b"", np.int64)
-        constants = {METADATA: metadata_of(file.path, file.size), **dict(file.told["partition"])}
+        deleted = np.frombuffer(file.options["deleted"].as_py() or b"", np.int64)
+        constants = {METADATA: metadata_of(file.path, file.size), **dict(file.options["partition"])}
         try:
             # Positions of deleted rows count from the first row of the file, which only the footer gives.
             rows = open_rows(*self.places.of(file.path), shown, listed, None if len(deleted) else file.stored)

@@ -37,11 +37,11 @@ class ChosenFiles:
     """Files that were chosen, with one value per file of each partition column."""
 
     files: ListedFiles
-    told: Partitions = _NOTHING
+    partition_values: Partitions = _NOTHING
 
     def partitions(self, zone: dt.tzinfo) -> Partitions:
         """Return the values that were given with the files."""
-        return self.told
+        return self.partition_values
 
     def equals(self, other: object) -> bool:
         """Return whether another look found the same files; partition values never change."""
@@ -53,7 +53,7 @@ class Listed:
     """The layout of a table of certain files: their paths below the root, and their partition values."""
 
     paths: pa.Array
-    told: Partitions = _NOTHING
+    partition_values: Partitions = _NOTHING
 
     def __call__(self, filesystem: FileSystem, root: str) -> ChosenFiles:
         """Look the files up. Raises TableNotFound if one is gone, OSError."""
@@ -66,7 +66,8 @@ class Listed:
             gone = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=files.paths)))
             raise TableNotFound(f"no such file: {posixpath.join(root, gone[0].as_py())}")
         order = at.drop_null()
-        return ChosenFiles(files, Partitions(self.told.fields, tuple(each.take(order) for each in self.told.values)))
+        sorted_values = tuple(values.take(order) for values in self.partition_values.values)
+        return ChosenFiles(files, Partitions(self.partition_values.fields, sorted_values))
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def of_dataset(dataset: FileSystemDataset) -> FileChoice:
     paths = [each.path for each in fragments]
     root = posixpath.commonpath([posixpath.dirname(each) for each in paths]) if paths else ""
     below = _distinct([each[len(root) :].lstrip("/") for each in paths])
-    told = Partitions(tuple(schema.field(name) for name in names), values)
-    return FileChoice(root, dataset.filesystem, Listed(below, told), schema)
+    partition_values = Partitions(tuple(schema.field(name) for name in names), values)
+    return FileChoice(root, dataset.filesystem, Listed(below, partition_values), schema)
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

@@ -60,14 +60,14 @@ def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
 
 def _pairs(folder: str) -> list[tuple[str, str]]:
     """Return the (column, raw value) pairs of a path: the run of ``column=value`` directories nearest to the file."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for part in reversed(folder.strip("/").split("/")):
         name, equals, value = part.partition("=")
         if equals and name:
-            found.append((unescape(name), value))
-        elif found:
+            pairs.append((unescape(name), value))
+        elif pairs:
             break
-    return found[::-1]
+    return pairs[::-1]
 
 
 def unescape(text: str) -> str:

@@ -20,15 +20,15 @@ class _Dated:
     """The files of a table, the time their listing began, and the listings derived from them by time zone."""
 
     begun: float  # by time.monotonic
-    found: FoundFiles
+    listed: FoundFiles
     by_zone: dict[dt.tzinfo | None, Listing] = field(default_factory=dict)
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """Return the files with their partition values, parsed once per zone; the key is None if no zone matters."""
         for known in (None, zone):
-            if (found := self.by_zone.get(known)) is not None:
-                return found
-        partitions, files = self.found.partitions(zone), self.found.files
+            if (listing := self.by_zone.get(known)) is not None:
+                return listing
+        partitions, files = self.listed.partitions(zone), self.listed.files
         zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
         made = Listing(files.paths, files.size, files.modified, files.witness, partitions)
         return self.by_zone.setdefault(zone if zoned else None, made)
@@ -66,8 +66,8 @@ class LatestListing:
         if dated is not None:
             self._dated = replace(dated, begun=-math.inf)
 
-    def _renewed(self, begun: float, found: FoundFiles) -> _Dated:
+    def _renewed(self, begun: float, listed: FoundFiles) -> _Dated:
         before = self._dated
-        if before is not None and before.found.equals(found):
+        if before is not None and before.listed.equals(listed):
             return replace(before, begun=begun)
-        return _Dated(begun, found)
+        return _Dated(begun, listed)

@@ -70,9 +70,9 @@ def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
     def read() -> int:
         listed = table.listed(listing, ordinal)
         with listed.filesystem.open_input_file(listed.path) as file:
-            found = end_of(file)
+            end = end_of(file)
             listed.require(file)
-        return found
+        return end
 
     try:
         return table.cache.get(key, read)

@@ -174,11 +174,11 @@ class ParquetDirectory:
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how the files are read; the reader options are the values of partition columns."""
         chosen, partitions = from_numpy(ordinals), listing.partitions
-        told = pa.nulls(len(ordinals), pa.struct([]))
+        options = pa.nulls(len(ordinals), pa.struct([]))
         if partitions.fields:
             values = [values.take(chosen) for values in partitions.values]
-            told = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
-        return Delivery(told, self.open_rows)
+            options = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
+        return Delivery(options, self.open_rows)
 
     delivery_of_all = delivery
 
@@ -195,7 +195,7 @@ class ParquetDirectory:
         except StalePlan:
             self.expire()
             raise
-        return DirectoryRows(source, {METADATA: metadata_of(file.path, file.size), **file.told}, listed)
+        return DirectoryRows(source, {METADATA: metadata_of(file.path, file.size), **file.options}, listed)
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""

@@ -33,16 +33,16 @@ def decoded(values: pa.Array, type_: pa.DataType) -> pa.Array:
         return _decimals(values, type_)
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return values
-    found = pa.nulls(len(values), type_)
+    result = pa.nulls(len(values), type_)
     lengths = pc.fill_null(pc.binary_length(values), -1).to_numpy()
     for form in _STORED.get(type_, ()):
         dtype = np.dtype(form)
         rows = np.flatnonzero(lengths == dtype.itemsize)
         if len(rows):
             data = text_parts(values.take(pa.array(rows)).cast(pa.large_binary()))[1]
-            own = _array(np.frombuffer(data.tobytes(), dtype), type_)
-            found = _placed(found, rows, own)
-    return found
+            of_size = _array(np.frombuffer(data.tobytes(), dtype), type_)
+            result = _placed(result, rows, of_size)
+    return result
 
 
 def _array(numbers: np.ndarray, type_: pa.DataType) -> pa.Array:
@@ -72,7 +72,7 @@ def _decimals(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if len(rows):
         little[rows] = np.where(data[offsets[rows]] >= 0x80, np.uint8(0xFF), np.uint8(0))[:, None]
     for i in range(int(lengths[rows].max(initial=0))):
-        own = rows[lengths[rows] > i]
-        little[own, i] = data[offsets[own + 1] - 1 - i]
+        long_rows = rows[lengths[rows] > i]
+        little[long_rows, i] = data[offsets[long_rows + 1] - 1 - i]
     whole = pa.Array.from_buffers(type_, n, [None, pa.py_buffer(little.tobytes())])
     return pc.if_else(pa.array(fits), whole, pa.scalar(None, type_))

@@ -62,9 +62,9 @@ class DeleteFileIndex:
         chosen = np.zeros(len(self.order), bool)
         chosen[ordinals] = True
         pairs = [_pairs(data[chosen[data]], deletes) for data, deletes in self._groups]
-        pairs.append(tuple(each[chosen[self._named[0]]] for each in self._named))
-        data = np.concatenate([_NOTHING, *(each[0] for each in pairs)])
-        delete = np.concatenate([_NOTHING, *(each[1] for each in pairs)])
+        pairs.append(tuple(numbers[chosen[self._named[0]]] for numbers in self._named))
+        data = np.concatenate([_NOTHING, *(numbers[0] for numbers in pairs)])
+        delete = np.concatenate([_NOTHING, *(numbers[1] for numbers in pairs)])
         applies = (self._data_sequence[data] < self._first_untouched[delete]) & self._within_paths(data, delete)
         data, delete = data[applies], delete[applies]
         superseded = self._is_position[delete] & ~self._is_vector[delete] & np.isin(data, data[self._is_vector[delete]])
@@ -75,26 +75,26 @@ class DeleteFileIndex:
     @cached_property
     def touched(self) -> np.ndarray:
         """Which data files some delete file may apply to: bool of shape (n_files,)."""
-        found = np.zeros(len(self.order), bool)
+        is_touched = np.zeros(len(self.order), bool)
         data, delete = self._named
-        found[data[self._data_sequence[data] < self._first_untouched[delete]]] = True
+        is_touched[data[self._data_sequence[data] < self._first_untouched[delete]]] = True
         for data, deletes in self._groups:
-            found[data[self._data_sequence[data] < self._first_untouched[deletes].max(initial=0)]] = True
-        return found
+            is_touched[data[self._data_sequence[data] < self._first_untouched[deletes].max(initial=0)]] = True
+        return is_touched
 
     def _within_paths(self, data: np.ndarray, delete: np.ndarray) -> np.ndarray:
         """Return for which pairs the data file's path lies within the delete file's path bounds."""
         paths = self.data.files.column("path").take(pa.array(self.order[data])).cast(pa.binary())
-        lower, upper = (each.take(pa.array(delete)) for each in self._path_bounds)
+        lower, upper = (bounds.take(pa.array(delete)) for bounds in self._path_bounds)
         outside = pc.or_(pc.fill_null(pc.less(paths, lower), False), pc.fill_null(pc.greater(paths, upper), False))
         return ~truths(outside) | ~self._is_position[delete]
 
     @cached_property
     def bytes(self) -> np.ndarray:
         """The size of every delete file; of a deletion vector, which shares a file with others, its own size."""
-        own = pc.if_else(pa.array(self._is_vector), self.files.column("content_size"), pa.scalar(None, pa.int64()))
-        found: np.ndarray = pc.coalesce(own, self.files.column("size")).to_numpy(zero_copy_only=False)
-        return found
+        content = pc.if_else(pa.array(self._is_vector), self.files.column("content_size"), pa.scalar(None, pa.int64()))
+        sizes: np.ndarray = pc.coalesce(content, self.files.column("size")).to_numpy(zero_copy_only=False)
+        return sizes
 
     def counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """Return the number of live delete files, and how far they apply to some data files, given ascending."""
@@ -124,18 +124,18 @@ class DeleteFileIndex:
     def sharing(self, ordinals: np.ndarray, among: np.ndarray) -> np.ndarray:
         """Return the given data files, plus those of `among` that share a position delete with one of them."""
         pairs = self.matches(among)
-        mine = pairs.delete[np.isin(pairs.data, ordinals) & self._is_position[pairs.delete]]
-        return np.union1d(ordinals, pairs.data[np.isin(pairs.delete, mine)])
+        shared = pairs.delete[np.isin(pairs.data, ordinals) & self._is_position[pairs.delete]]
+        return np.union1d(ordinals, pairs.data[np.isin(pairs.delete, shared)])
 
     @cached_property
     def _data_sequence(self) -> np.ndarray:
-        found: np.ndarray = self.data.files.column("sequence").to_numpy()[self.order]
-        return found
+        sequence: np.ndarray = self.data.files.column("sequence").to_numpy()[self.order]
+        return sequence
 
     @cached_property
     def _is_position(self) -> np.ndarray:
-        found: np.ndarray = self.files.column("content").to_numpy() == POSITION_DELETES
-        return found
+        is_position: np.ndarray = self.files.column("content").to_numpy() == POSITION_DELETES
+        return is_position
 
     @cached_property
     def _is_vector(self) -> np.ndarray:
@@ -177,8 +177,8 @@ class DeleteFileIndex:
     def _target_ordinal(self) -> np.ndarray:
         """The ordinal of the data file that a delete file names; -1 for none, -2 for one that is not live."""
         paths = self.data.files.column("path").take(pa.array(self.order))
-        found = pc.index_in(self._target, paths)
-        return np.where(present(self._target), pc.fill_null(found, -2).to_numpy(), -1).astype(np.int64)
+        ordinals = pc.index_in(self._target, paths)
+        return np.where(present(self._target), pc.fill_null(ordinals, -2).to_numpy(), -1).astype(np.int64)
 
     @cached_property
     def _named(self) -> tuple[np.ndarray, np.ndarray]:
@@ -198,13 +198,13 @@ class DeleteFileIndex:
         ]
 
     def _groups_of(self, spec: int, unnamed: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        mine = np.flatnonzero(unnamed & (self.deletes.spec == spec))
+        of_spec = np.flatnonzero(unnamed & (self.deletes.spec == spec))
         fields = self.specs.get(spec, ())
-        is_whole = all(each.transform == VOID for each in fields)
-        everywhere = mine[~self._is_position[mine]] if is_whole else _NOTHING
+        is_whole = all(field.transform == VOID for field in fields)
+        everywhere = of_spec[~self._is_position[of_spec]] if is_whole else _NOTHING
         if len(everywhere):
             yield np.arange(len(self.order)), everywhere
-        within = np.setdiff1d(mine, everywhere)
+        within = np.setdiff1d(of_spec, everywhere)
         data = np.flatnonzero(self.data.spec[self.order] == spec) if len(within) else _NOTHING
         codes = self._partition_codes(spec, fields, data, within)
         for code in np.unique(codes[len(data) :]).tolist():
@@ -215,13 +215,13 @@ class DeleteFileIndex:
     ) -> np.ndarray:
         """Return a number for the partition of every given data file, then for that of every delete file."""
         codes = np.zeros(len(data) + len(deletes), np.int64)
-        for each in fields:
+        for field in fields:
             values = [
-                _at(self.data.partition(spec, each.id), self.order[data]),
-                _at(self.deletes.partition(spec, each.id), deletes),
+                _at(self.data.partition(spec, field.id), self.order[data]),
+                _at(self.deletes.partition(spec, field.id), deletes),
             ]
-            own = _codes(values)
-            codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+            field_codes = _codes(values)
+            codes = np.unique(codes * (int(field_codes.max(initial=0)) + 1) + field_codes, return_inverse=True)[1]
         return codes
 
 
@@ -238,10 +238,10 @@ def _codes(parts: Sequence[pa.Array]) -> np.ndarray:
     types = {part.type for part in parts if len(part)}
     if len(types) > 1:
         parts = [part.cast(reduce(_wider, types)) for part in parts]
-    own = next((part.type for part in parts if len(part)), pa.null())
-    encoded = pa.chunked_array([part for part in parts if len(part)], own).combine_chunks()
-    found = encoded.dictionary_encode(null_encoding="encode")
-    return found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    type_ = next((part.type for part in parts if len(part)), pa.null())
+    encoded = pa.chunked_array([part for part in parts if len(part)], type_).combine_chunks()
+    encoded_array = encoded.dictionary_encode(null_encoding="encode")
+    return encoded_array.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:

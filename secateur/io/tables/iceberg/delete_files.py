@@ -49,12 +49,12 @@ def decoded_vector(data: bytes, what: str) -> np.ndarray:
     if length != len(body) or body[:4] != _MAGIC or zlib.crc32(body) != checksum:
         raise InvalidParquet(f"{what} is corrupt: its length, magic or checksum is wrong")
     try:
-        found = BitMap64.deserialize(body[4:])
+        bitmap = BitMap64.deserialize(body[4:])
     except (ValueError, IndexError, MemoryError) as error:
         raise InvalidParquet(f"{what} is corrupt: {error}") from None
-    if len(found) > MOST_POSITIONS or (len(found) and found.max() >> 63):
-        raise InvalidParquet(f"{what} names {len(found):,} rows, the last of them {found.max():,}")
-    return np.frombuffer(found.to_array(), np.int64)
+    if len(bitmap) > MOST_POSITIONS or (len(bitmap) and bitmap.max() >> 63):
+        raise InvalidParquet(f"{what} names {len(bitmap):,} rows, the last of them {bitmap.max():,}")
+    return np.frombuffer(bitmap.to_array(), np.int64)
 
 
 def read_positions(open_input: OpenInput, path: str, wanted: pa.Array) -> list[np.ndarray]:
@@ -101,15 +101,15 @@ class DeletedKeys:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return sum(int(each.nbytes) for each in self.keys)
+        return sum(int(column.nbytes) for column in self.keys)
 
     def survive(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Return which rows are not deleted: bool of shape (n,)."""
         n = len(columns[0])
         codes = np.zeros(n + len(self.keys[0]), np.int64)
         for column, keys in zip(columns, self.keys, strict=True):
-            own = equality_codes(pa.concat_arrays([column, keys.cast(column.type)]))
-            codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+            of_column = equality_codes(pa.concat_arrays([column, keys.cast(column.type)]))
+            codes = np.unique(codes * (int(of_column.max(initial=0)) + 1) + of_column, return_inverse=True)[1]
         return ~np.isin(codes[:n], codes[n:])
 
 
@@ -118,11 +118,11 @@ def equality_codes(values: pa.Array) -> np.ndarray:
     if is_float(values.type):
         bits = np.int32 if values.type == pa.float32() else np.int64
         numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
-        own = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers).view(bits)
-        values = pc.if_else(pc.is_valid(values), from_numpy(own), pa.scalar(None, from_numpy(own).type))
+        as_bits = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers).view(bits)
+        values = pc.if_else(pc.is_valid(values), from_numpy(as_bits), pa.scalar(None, from_numpy(as_bits).type))
     encoded = values.dictionary_encode(null_encoding="encode")
-    found: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    codes: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class Deletions:
     def fields(self, wanted: Sequence[pa.Field]) -> list[pa.Field]:
         """Return the wanted fields, followed by those needed to find deleted rows."""
         known = {id_of(field) for field in wanted}
-        own = {id_of(field): field for each in self.keys for field in each.fields}
-        return [*wanted, *(field for number, field in own.items() if number not in known)]
+        compared = {id_of(field): field for keys in self.keys for field in keys.fields}
+        return [*wanted, *(field for number, field in compared.items() if number not in known)]
 
     def alive(self, batch: pa.RecordBatch, rows: np.ndarray, fields: Sequence[pa.Field]) -> np.ndarray:
         """Return which rows of a batch are live, given their ascending positions in the file: bool."""
@@ -145,6 +145,6 @@ class Deletions:
         if len(rows) and len(self.positions):
             near = self.positions[slice(*np.searchsorted(self.positions, [rows[0], rows[-1] + 1]))]
             alive = ~np.isin(rows, near, assume_unique=True)
-        for each in self.keys:
-            alive &= each.survive([batch.column(place[id_of(field)]) for field in each.fields])
+        for keys in self.keys:
+            alive &= keys.survive([batch.column(place[id_of(field)]) for field in keys.fields])
         return alive

@@ -80,7 +80,7 @@ def _predicate(expression: BooleanExpression) -> Predicate:
         case ice.UnboundPredicate(term=ice.Reference(name=name)):
             return _condition(expression, Column(tuple(name.split("."))))
         case _:
-            raise InvalidPredicate(f"cannot read {expression}: it is no unbound expression on a column")
+            raise InvalidPredicate(f"cannot read {expression}: it is not an unbound expression on a column")
 
 
 def _connective(expression: ice.And | ice.Or) -> Predicate:

@@ -53,7 +53,7 @@ class IcebergListing(Listing):
         default_factory=lambda: DeleteFileIndex(Entries(()), Entries(()), np.zeros(0, np.int64), {})
     )
     read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
-    robbed: frozenset[int] = frozenset()  # columns whose manifest statistics may be those of another column
+    remapped: frozenset[int] = frozenset()  # columns whose manifest statistics may be those of another column
 
     @cached_property
     def files(self) -> pa.RecordBatch:
@@ -63,15 +63,15 @@ class IcebergListing(Listing):
     @cached_property
     def row_count(self) -> np.ndarray:
         """The rows of every file, deleted ones included."""
-        found: np.ndarray = self.files.column("record_count").to_numpy()
-        return found
+        counts: np.ndarray = self.files.column("record_count").to_numpy()
+        return counts
 
     @cached_property
     def _position(self) -> np.ndarray:
         """The position of every entry in the order."""
-        found = np.empty(len(self.order), np.int64)
-        found[self.order] = np.arange(len(self.order))
-        return found
+        position = np.empty(len(self.order), np.int64)
+        position[self.order] = np.arange(len(self.order))
+        return position
 
     @cached_property
     def _ids(self) -> dict[tuple[str, ...], int]:
@@ -101,8 +101,8 @@ class IcebergListing(Listing):
         if self.read_positions is None:
             return None
         wanted = self.deletes.sharing(files, among)
-        found = self.read_positions(self, wanted)
-        return None if found is None else [found[i] for i in np.searchsorted(wanted, files).tolist()]
+        positions = self.read_positions(self, wanted)
+        return None if positions is None else [positions[i] for i in np.searchsorted(wanted, files).tolist()]
 
     def zones(self, column: Field) -> Zones | None:
         """None: manifests do not replace the files' own statistics of a column."""
@@ -129,8 +129,8 @@ class IcebergListing(Listing):
             chosen = np.zeros(len(self.order), bool)
             chosen[among] = True
             by_metrics = _where(chosen, by_metrics)
-        found = [each for each in (by_partition, by_metrics) if each is not None]
-        return tightest(found).zones(self.row_count) if found else None
+        zone_maps = [zone_map for zone_map in (by_partition, by_metrics) if zone_map is not None]
+        return tightest(zone_maps).zones(self.row_count) if zone_maps else None
 
     def _remembered(self, name: str, field_id: int, type_: pa.DataType) -> ZoneMap | None:
         key = (name, field_id, type_)
@@ -145,14 +145,14 @@ class IcebergListing(Listing):
 
     def _by_partition(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
         """Return the column bounds implied by partition values of any spec."""
-        found = [
+        zone_maps = [
             zone_map
             for spec, fields in self.specs.items()
-            for each in fields
-            if each.source == field_id and each.transform != VOID
-            if (zone_map := self._of_field(spec, each, type_)) is not None
+            for partition_field in fields
+            if partition_field.source == field_id and partition_field.transform != VOID
+            if (zone_map := self._of_field(spec, partition_field, type_)) is not None
         ]
-        return tightest(found) if found else None
+        return tightest(zone_maps) if zone_maps else None
 
     def _of_field(self, spec: int, partition: PartitionField, type_: pa.DataType) -> ZoneMap | None:
         rows, values = self.entries.partition(spec, partition.id)
@@ -169,12 +169,12 @@ class IcebergListing(Listing):
             nan = pc.fill_null(pc.is_nan(lower), False)
             nan_count = np.where(nan.to_numpy(zero_copy_only=False), total, 0)
             lower = upper = pc.if_else(nan, pa.scalar(None, type_), lower)
-        own = zonemap.from_bounds(type_, lower, upper, null_count, nan_count, total)
-        return _scattered(own, at, len(self.order))
+        of_spec = zonemap.from_bounds(type_, lower, upper, null_count, nan_count, total)
+        return _scattered(of_spec, at, len(self.order))
 
     def _by_metrics(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
         """Return the manifest bounds and counts of a column, where known."""
-        if field_id in self.robbed:
+        if field_id in self.remapped:
             return None
         n = len(self.order)
         lower, upper = (self._metric(name, field_id, type_) for name in ("lower", "upper"))
@@ -199,9 +199,9 @@ class IcebergListing(Listing):
 
     def _counts(self, name: str, field_id: int) -> np.ndarray:
         rows, values = self.entries.values(name, field_id)
-        found = np.full(len(self.order), -1)
-        found[self._position[rows]] = values.to_numpy(zero_copy_only=False) if len(rows) else 0
-        return found
+        counts = np.full(len(self.order), -1)
+        counts[self._position[rows]] = values.to_numpy(zero_copy_only=False) if len(rows) else 0
+        return counts
 
     @cached_property
     def _nested(self) -> frozenset[int]:
@@ -216,24 +216,26 @@ class IcebergListing(Listing):
         """Return which files may hold one of some values, by their partition buckets."""
         if not isinstance(question, Values) or (field_id := self._ids.get(question.column.path)) is None:
             return None
-        found = None
+        may_hold = None
         for spec, fields in self.specs.items():
-            for each in fields:
-                own = self._in_buckets(spec, each, question) if each.source == field_id else None
-                if own is not None:
-                    found = own if found is None else found & own
-        return found
+            for partition_field in fields:
+                of_field = (
+                    self._in_buckets(spec, partition_field, question) if partition_field.source == field_id else None
+                )
+                if of_field is not None:
+                    may_hold = of_field if may_hold is None else may_hold & of_field
+        return may_hold
 
     def _in_buckets(self, spec: int, partition: PartitionField, question: Values) -> np.ndarray | None:
         rows, values = self.entries.partition(spec, partition.id)
         keys = question.points.tolist()
         uuids = is_uuid(self._fields[partition.source])
-        held = in_buckets(partition, values, keys, question.type, is_uuid=uuids) if len(rows) else None
-        if held is None:
+        in_bucket = in_buckets(partition, values, keys, question.type, is_uuid=uuids) if len(rows) else None
+        if in_bucket is None:
             return None
-        found = np.ones(len(self.order), bool)
-        found[self._position[rows]] = held
-        return found
+        may_hold = np.ones(len(self.order), bool)
+        may_hold[self._position[rows]] = in_bucket
+        return may_hold
 
     def constants(self, ordinals: np.ndarray) -> pa.StructArray:
         """Return the identity-partition values of some files, for columns that a file lacks.
@@ -241,35 +243,38 @@ class IcebergListing(Listing):
         A struct with one field per such column, named by its id, holding a struct of `value`; null if the file's spec
         has no identity partition on the column.
         """
-        if not self._told:
+        if not self._partition_constants:
             return pa.nulls(len(ordinals), pa.struct([]))
         chosen = pa.array(ordinals)
-        return pa.StructArray.from_arrays([each.take(chosen) for each in self._told.values()], [*map(str, self._told)])
+        return pa.StructArray.from_arrays(
+            [values.take(chosen) for values in self._partition_constants.values()],
+            [*map(str, self._partition_constants)],
+        )
 
     @cached_property
-    def _told(self) -> dict[int, pa.StructArray]:
+    def _partition_constants(self) -> dict[int, pa.StructArray]:
         """Identity-partition values by column id."""
-        found: dict[int, pa.StructArray] = {}
+        constants: dict[int, pa.StructArray] = {}
         for spec, fields in self.specs.items():
-            for each in fields:
-                if each.transform == IDENTITY and each.source in self._fields:
-                    own = self._told_by(spec, each, self._fields[each.source])
-                    if own is not None:
-                        known = found.get(each.source)
-                        found[each.source] = own if known is None else pc.coalesce(known, own)
-        return found
+            for partition_field in fields:
+                if partition_field.transform == IDENTITY and partition_field.source in self._fields:
+                    values = self._constants_of(spec, partition_field, self._fields[partition_field.source])
+                    if values is not None:
+                        known = constants.get(partition_field.source)
+                        constants[partition_field.source] = values if known is None else pc.coalesce(known, values)
+        return constants
 
-    def _told_by(self, spec: int, partition: PartitionField, column: pa.Field) -> pa.StructArray | None:
+    def _constants_of(self, spec: int, partition: PartitionField, column: pa.Field) -> pa.StructArray | None:
         rows, values = self.entries.partition(spec, partition.id)
         if not len(rows):
             return None
-        own = uuid_texts(values.cast(pa.binary(16))) if is_uuid(column) else typed(values, column.type)
-        if own is None:
+        plain = uuid_texts(values.cast(pa.binary(16))) if is_uuid(column) else typed(values, column.type)
+        if plain is None:
             raise UnsupportedTable(f"partition values of {column.name} are {values.type}, and the column {column.type}")
-        told = pa.StructArray.from_arrays([own], names=["value"])
+        as_struct = pa.StructArray.from_arrays([plain], names=["value"])
         at = np.full(len(self.order), -1)
         at[self._position[rows]] = np.arange(len(rows))
-        return told.take(pa.array(at, mask=at < 0))
+        return as_struct.take(pa.array(at, mask=at < 0))
 
 
 def of_iceberg(listing: Listing) -> IcebergListing:

@@ -95,16 +95,16 @@ class Entries:
         """Return the files, ascending, that have a value (``null_counts``, ``lower``) for a field, and the values."""
         rows, values = [np.zeros(0, np.int64)], []
         for begin, manifest in zip(self._begin.tolist(), self.manifests, strict=False):
-            own, found = getattr(manifest, name).of(field_id)
-            rows.append(begin + own.astype(np.int64))
-            values.append(found)
+            entries, of_manifest = getattr(manifest, name).of(field_id)
+            rows.append(begin + entries.astype(np.int64))
+            values.append(of_manifest)
         return np.concatenate(rows), pa.concat_arrays(values) if values else pa.nulls(0)
 
     @cached_property
     def spec(self) -> np.ndarray:
         """The partition spec of every file."""
-        found: np.ndarray = self.files.column("spec").to_numpy()
-        return found
+        spec: np.ndarray = self.files.column("spec").to_numpy()
+        return spec
 
     def partition(self, spec: int, field_id: int) -> tuple[np.ndarray, pa.Array]:
         """Return the files of a partition spec, ascending, and their values of a partition field."""
@@ -121,7 +121,7 @@ def _joined(values: Sequence[pa.Array]) -> pa.Array:
     """Concatenate arrays of one column; their types differ if the column was widened between manifests."""
     if not values:
         return pa.nulls(0)
-    if len({each.type for each in values}) == 1:
+    if len({array.type for array in values}) == 1:
         return pa.concat_arrays(values)
-    tables = [pa.table({"": each}) for each in values]
+    tables = [pa.table({"": array}) for array in values]
     return pa.concat_tables(tables, promote_options="permissive")[""].combine_chunks()

@@ -112,7 +112,7 @@ def _spelt_out(schema: Any, known: dict[str, Any]) -> Any:
         case str():
             return known.get(schema, schema)
         case list():
-            return [_spelt_out(each, known) for each in schema]
+            return [_spelt_out(part, known) for part in schema]
         case {"type": "fixed", "name": name}:
             known[name] = schema
         case {}:
@@ -130,19 +130,19 @@ def _columnar(entries: Sequence[Any], places: Mapping[int, int], schema: Schema,
     struct = schema.find_field(_DATA_FILE).field_type
     assert isinstance(struct, StructType), "by the specification"
     files = [entry[places[_DATA_FILE]] for entry in entries]
-    own = {field.field_id: i for i, field in enumerate(struct.fields)}
+    place_of = {field.field_id: i for i, field in enumerate(struct.fields)}
 
     def column(field_id: int) -> Iterable[Any]:
-        at = own.get(field_id)
+        at = place_of.get(field_id)
         return (None for _ in files) if at is None else (file[at] for file in files)
 
-    found = {name: list(column(field_id)) for field_id, name in _COLUMNS.items()}
-    found |= _inherited(entries, places, manifest)
-    arrays = {field.name: pa.array(found[field.name], field.type) for field in FILES}
+    columns = {name: list(column(field_id)) for field_id, name in _COLUMNS.items()}
+    columns |= _inherited(entries, places, manifest)
+    arrays = {field.name: pa.array(columns[field.name], field.type) for field in FILES}
     arrays["content"] = pc.fill_null(arrays["content"], DATA)  # version 1 has data files only
     return Manifest(
         pa.RecordBatch.from_pydict(arrays, schema=FILES),
-        _partition(struct, own, files),
+        _partition(struct, place_of, files),
         *(_by_field(column(field_id), pa.int64()) for field_id in (_NULL_COUNTS, _NAN_COUNTS)),
         *(_by_field(column(field_id), pa.binary()) for field_id in (_LOWER, _UPPER)),
     )
@@ -154,22 +154,22 @@ def _inherited(entries: Sequence[Any], places: Mapping[int, int], manifest: Mani
     Source: the specification, "Sequence Number Inheritance". Manifests of version 1 have the number 0.
     """
 
-    def each(field_id: int, otherwise: int | None) -> list[Any]:
+    def inherited(field_id: int, otherwise: int | None) -> list[Any]:
         at = places.get(field_id)
-        found = [None] * len(entries) if at is None else [entry[at] for entry in entries]
-        return [otherwise if value is None else value for value in found]
+        stored = [None] * len(entries) if at is None else [entry[at] for entry in entries]
+        return [otherwise if value is None else value for value in stored]
 
     return {
-        "snapshot_id": each(_SNAPSHOT, manifest.added_snapshot_id),
-        "sequence": each(_SEQUENCE, manifest.sequence_number or 0),
+        "snapshot_id": inherited(_SNAPSHOT, manifest.added_snapshot_id),
+        "sequence": inherited(_SEQUENCE, manifest.sequence_number or 0),
         "spec": [manifest.partition_spec_id] * len(entries),
     }
 
 
-def _partition(struct: StructType, own: Mapping[int, int], files: Sequence[Any]) -> dict[int, pa.Array]:
-    tuple_type = struct.fields[own[_PARTITION]].field_type
+def _partition(struct: StructType, place_of: Mapping[int, int], files: Sequence[Any]) -> dict[int, pa.Array]:
+    tuple_type = struct.fields[place_of[_PARTITION]].field_type
     assert isinstance(tuple_type, StructType), "by the specification"
-    tuples = [file[own[_PARTITION]] for file in files]
+    tuples = [file[place_of[_PARTITION]] for file in files]
     return {
         field.field_id: _partition_values(field.field_type, [values[i] for values in tuples])
         for i, field in enumerate(tuple_type.fields)
@@ -185,8 +185,8 @@ def _partition_values(type_: IcebergType, values: list[Any]) -> pa.Array:
 
 
 def _by_field(maps: Iterable[Mapping[int, Any] | None], type_: pa.DataType) -> ByField:
-    known = [each or {} for each in maps]
+    known = [of_file or {} for of_file in maps]
     counts = np.fromiter(map(len, known), np.int64, len(known))
     ids = np.fromiter(chain.from_iterable(known), np.int32, int(counts.sum()))
-    values = pa.array(list(chain.from_iterable(each.values() for each in known)), type_)
+    values = pa.array(list(chain.from_iterable(of_file.values() for of_file in known)), type_)
     return ByField(np.repeat(np.arange(len(known), dtype=np.int32), counts), ids, values)

@@ -79,24 +79,24 @@ class IcebergTables:
             refs.setdefault(ref.snapshot_id, []).append(name)
         rows = [
             {
-                "snapshot_id": each.snapshot_id,
-                "parent_id": each.parent_snapshot_id,
-                "sequence_number": each.sequence_number,
-                "committed_at": dt.datetime.fromtimestamp(each.timestamp_ms / 1000, dt.UTC),
-                "operation": None if each.summary is None else each.summary.operation.value,
-                "summary": None if each.summary is None else list(each.summary.additional_properties.items()),
-                "refs": refs.get(each.snapshot_id, []),
-                "schema_id": each.schema_id,
-                "manifest_list": each.manifest_list,
-                "selected": each.snapshot_id == self.snapshot.id,
+                "snapshot_id": snapshot.snapshot_id,
+                "parent_id": snapshot.parent_snapshot_id,
+                "sequence_number": snapshot.sequence_number,
+                "committed_at": dt.datetime.fromtimestamp(snapshot.timestamp_ms / 1000, dt.UTC),
+                "operation": None if snapshot.summary is None else snapshot.summary.operation.value,
+                "summary": None if snapshot.summary is None else list(snapshot.summary.additional_properties.items()),
+                "refs": refs.get(snapshot.snapshot_id, []),
+                "schema_id": snapshot.schema_id,
+                "manifest_list": snapshot.manifest_list,
+                "selected": snapshot.snapshot_id == self.snapshot.id,
             }
-            for each in metadata.snapshots
+            for snapshot in metadata.snapshots
         ]
         return pa.Table.from_pylist(rows, SNAPSHOTS)
 
     def manifests(self) -> pa.Table:
         """Return the manifests in the snapshot's manifest list, in its order."""
-        return pa.Table.from_pylist([self._manifest(each) for each in self.snapshot.manifests], MANIFESTS)
+        return pa.Table.from_pylist([self._manifest(manifest) for manifest in self.snapshot.manifests], MANIFESTS)
 
     def _manifest(self, manifest: ManifestFile) -> dict[str, Any]:
         spec = self.snapshot.metadata.specs()[manifest.partition_spec_id]
@@ -160,8 +160,13 @@ class IcebergTables:
     @property
     def _partition_types(self) -> list[tuple[int, str, pa.DataType]]:
         """The id, name and type of every partition field of any spec, by id, with its newest name."""
-        found = {field.field_id: field for spec in self.snapshot.metadata.specs().values() for field in spec.fields}
-        return [(number, found[number].name, arrow_type(self._result_type(found[number]))) for number in sorted(found)]
+        partition_fields = {
+            field.field_id: field for spec in self.snapshot.metadata.specs().values() for field in spec.fields
+        }
+        return [
+            (number, partition_fields[number].name, arrow_type(self._result_type(partition_fields[number])))
+            for number in sorted(partition_fields)
+        ]
 
     def _result_type(self, field: PartitionField) -> IcebergType:
         """Return the type of a partition field; unknown if no schema of the table has its source column."""
@@ -171,7 +176,7 @@ class IcebergTables:
     @property
     def _source_types(self) -> Mapping[int, IcebergType]:
         """The type of every column: from the snapshot's schema, or from the newest schema that has it."""
-        others = sorted(self.snapshot.metadata.schemas, key=lambda each: each.schema_id)
+        others = sorted(self.snapshot.metadata.schemas, key=lambda old_schema: old_schema.schema_id)
         schemas = [*others, self.snapshot.schema_of]
         return {field.field_id: field.field_type for schema in schemas for field in all_fields(schema.fields)}
 
@@ -202,5 +207,5 @@ def _readable(values: pa.Array, type_: pa.DataType) -> pa.Array:
         return uuid_texts(values.cast(pa.binary(16)))
     if pa.types.is_time64(type_) and pa.types.is_int64(values.type):
         return values.view(type_)
-    found = None if pa.types.is_null(type_) else typed(values, type_)
-    return pa.nulls(len(values), type_) if found is None else found
+    readable = None if pa.types.is_null(type_) else typed(values, type_)
+    return pa.nulls(len(values), type_) if readable is None else readable

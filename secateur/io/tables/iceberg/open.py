@@ -20,9 +20,9 @@ from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.index_location import INDEX_DIRECTORY
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems, resolve_location
-from secateur.io.storage.redaction import shown_location, tells_secrets, trouble, without_secrets
+from secateur.io.storage.redaction import has_secrets, redacted_location, trouble, without_secrets
 from secateur.io.tables.freshness import seconds_of
-from secateur.io.tables.iceberg.registration import registered_location
+from secateur.io.tables.iceberg.registration import PROPERTY
 from secateur.io.tables.iceberg.snapshot_selection import Selection
 from secateur.io.tables.iceberg.table import IcebergTable
 
@@ -58,7 +58,7 @@ def open_iceberg(
     if index_location is not None:
         index, filesystem, root = resolve_location(index_location, None)
     else:
-        index = registered_location(table.metadata, table.io) or posixpath.join(location, INDEX_DIRECTORY)
+        index = table.properties.get(PROPERTY) or posixpath.join(location, INDEX_DIRECTORY)
         filesystem, root = files.of(index)
     store = FileStore(filesystem, root)
     opened = IcebergTable(
@@ -113,14 +113,14 @@ def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | No
     if callable(source):
         return partial(_told_by, source), None
     location = str(source)
-    if tells_secrets(location):
+    if has_secrets(location):
         raise InvalidOption(
-            f"the location {shown_location(location)} carries credentials, which PyIceberg does not take there: give "
-            "them in the environment, or in the properties of the catalog"
+            f"the location {redacted_location(location)} carries credentials, which PyIceberg does not take there: "
+            "give them in the environment, or in the properties of the catalog"
         )
     if catalog is not None:
-        found = _catalog_of(catalog)
-        return partial(_from_catalog, found, location), (found.name, *location.split("."))
+        opened_catalog = _catalog_of(catalog)
+        return partial(_from_catalog, opened_catalog, location), (opened_catalog.name, *location.split("."))
     if is_metadata_file(location):
         return _static(resolve_location(location, None)[0]), None
     if known_catalog(location):
@@ -192,8 +192,8 @@ def _metadata_once(location: str) -> Table:
 
 def _from_directory(location: str) -> Table:
     """Load the table of a directory from its newest metadata file."""
-    found = newest_metadata(location)
-    return _cached_metadata(*found)
+    newest = newest_metadata(location)
+    return _cached_metadata(*newest)
 
 
 @lru_cache(maxsize=64)

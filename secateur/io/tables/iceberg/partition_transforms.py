@@ -37,10 +37,10 @@ class PartitionField:
 
 def partition_field(id_: int, source: int, transform: str) -> PartitionField:
     """Parse a field from the text of its transform, like ``bucket[16]``; an unknown one gives no bounds, as void."""
-    found = _TRANSFORM.fullmatch(transform)
-    name = found.group(1).lower() if found else VOID
+    match = _TRANSFORM.fullmatch(transform)
+    name = match.group(1).lower() if match else VOID
     known = name in (IDENTITY, TRUNCATE, BUCKET, *_UNITS)
-    width = int(found.group(2) or 0) if found else 0
+    width = int(match.group(2) or 0) if match else 0
     return PartitionField(id_, source, name if known else VOID, width)
 
 
@@ -57,8 +57,8 @@ def source_bounds(field: PartitionField, values: pa.Array, type_: pa.DataType) -
     """Return the column bounds implied by partition values, in the table's type; None if there are none."""
     match field.transform:
         case "identity":
-            found = typed(values, type_)
-            return None if found is None else SourceBounds(found, found, exact=True)
+            sources = typed(values, type_)
+            return None if sources is None else SourceBounds(sources, sources, exact=True)
         case "truncate" if field.width > 0:
             return _truncated(values, field.width, type_)
         case unit if unit in _UNITS:
@@ -93,8 +93,8 @@ def _truncated(values: pa.Array, width: int, type_: pa.DataType) -> SourceBounds
         known = present(lower)
         for most in (2**31 - 1, 2**63 - 1):  # near the maximum it may be a wrapped minimum
             known &= (numbers > most) | (numbers <= most - (width - 1))
-        ends = (np.where(known, each, 0) for each in (numbers, numbers + (width - 1)))
-        return SourceBounds(*(pa.array(each, mask=~known).cast(type_) for each in ends))
+        ends = (np.where(known, end, 0) for end in (numbers, numbers + (width - 1)))
+        return SourceBounds(*(pa.array(end, mask=~known).cast(type_) for end in ends))
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         distinct = lower.dictionary_encode()
         ends = pa.array([_last_with(value, width) for value in distinct.dictionary.to_pylist()], pa.binary())
@@ -150,8 +150,8 @@ def in_buckets(
     if any(form is None for form in forms):
         return None
     wanted = {(mmh3.hash(form) & 0x7FFFFFFF) % field.width for form in forms if form is not None}
-    found = pc.is_in(values, pa.array(sorted(wanted), values.type))
-    return found.to_numpy(zero_copy_only=False).astype(bool)
+    is_in = pc.is_in(values, pa.array(sorted(wanted), values.type))
+    return is_in.to_numpy(zero_copy_only=False).astype(bool)
 
 
 def _hashed_form(key: Key, type_: pa.DataType, is_uuid: bool) -> bytes | None:

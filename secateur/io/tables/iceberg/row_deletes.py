@@ -67,12 +67,12 @@ class IcebergReader:
     def open_rows(self, file: FileBlocks) -> IcebergRows:
         """Open the live rows of a data file."""
         listed = ListedFile(*self.files.of(file.path), file.path, file.size, 0)
-        told = file.told
-        constants = {int(name): each["value"] for name, each in told["constants"].items() if each.is_valid}
-        positions = told["deleted"].as_py()
+        options = file.options
+        constants = {int(name): value["value"] for name, value in options["constants"].items() if value.is_valid}
+        positions = options["deleted"].as_py()
         deletions = Deletions(
             np.frombuffer(positions or b"", np.int64),
-            tuple(self.keys[i] for i in told["keys"].as_py() or ()),
+            tuple(self.keys[i] for i in options["keys"].as_py() or ()),
         )
         try:
             # Positions of deleted rows count from the first row of the file, which only the footer gives.
@@ -144,14 +144,14 @@ def delivered(
     applying: list[list[int] | None] = [None] * len(ordinals)
     keys: list[DeletedKeys] = []
     if listing.touched is not None:
-        found = DeleteFiles(listing, ordinals, reader, fields, cache)
-        deleted = [None if each is None else each.tobytes() for each in found.positions()]
-        keys, applying = found.keys()
-    told = pa.StructArray.from_arrays(
+        deletes = DeleteFiles(listing, ordinals, reader, fields, cache)
+        deleted = [None if positions is None else positions.tobytes() for positions in deletes.positions()]
+        keys, applying = deletes.keys()
+    options = pa.StructArray.from_arrays(
         [listing.constants(ordinals), pa.array(deleted, pa.binary()), pa.array(applying, pa.list_(pa.int32()))],
         names=["constants", "deleted", "keys"],
     )
-    return Delivery(told, replace(reader, keys=tuple(keys)).open_rows)
+    return Delivery(options, replace(reader, keys=tuple(keys)).open_rows)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class DeleteFiles:
         content = self._content
         chosen = content[deletes] != EQUALITY_DELETES
         deletes, places = deletes[chosen], places[chosen]
-        found: list[list[np.ndarray]] = [[] for _ in self.ordinals]
+        positions: list[list[np.ndarray]] = [[] for _ in self.ordinals]
         distinct = np.unique(deletes).tolist()
 
         def read(delete: int) -> list[np.ndarray]:
@@ -189,18 +189,18 @@ class DeleteFiles:
         with ThreadPoolExecutor(DELETE_THREADS) as threads:
             for delete, parts in zip(distinct, threads.map(read, distinct), strict=True):
                 for place, part in zip(places[deletes == delete].tolist(), parts, strict=True):
-                    found[place].append(part)
-        return [np.unique(np.concatenate(parts)) if parts else None for parts in found]
+                    positions[place].append(part)
+        return [np.unique(np.concatenate(parts)) if parts else None for parts in positions]
 
     def _kept_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
         """Return :meth:`_read_positions`, cached: delete files do not change."""
         row, data = self._row(delete), self.listing.paths.take(pa.array(self.ordinals[places])).to_pylist()
         keys = [("deleted", row["path"], row["content_offset"], path) for path in data]
-        found = [self.cache.peek(key) for key in keys]
-        missing = [i for i, positions in enumerate(found) if positions is None]
+        cached = [self.cache.peek(key) for key in keys]
+        missing = [i for i, positions in enumerate(cached) if positions is None]
         for i, read in zip(missing, self._read_positions(delete, places[missing]) if missing else (), strict=True):
-            found[i] = self.cache.get(keys[i], lambda read=read: read)  # type: ignore[misc]
-        return found
+            cached[i] = self.cache.get(keys[i], lambda read=read: read)  # type: ignore[misc]
+        return cached
 
     def _read_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
         """Read the positions that a delete file or deletion vector deletes in the data files at some places."""
@@ -209,7 +209,7 @@ class DeleteFiles:
         if str(row["format"]).upper() == "PUFFIN":
             offset, size = row["content_offset"], row["content_size"]
             if not isinstance(offset, int) or not isinstance(size, int):
-                raise UnsupportedTable(f"the manifest does not tell where in {path} a deletion vector lies")
+                raise UnsupportedTable(f"the manifest does not say where in {path} a deletion vector lies")
             return [read_vector(self._open, path, offset, size)]
         require_parquet(path, str(row["format"]))
         return read_positions(self._open, path, self.listing.paths.take(pa.array(self.ordinals[places])))
@@ -232,11 +232,11 @@ class DeleteFiles:
         row = self._row(delete)
         path, ids = str(row["path"]), row["equality_ids"]
         require_parquet(path, str(row["format"]))
-        if not isinstance(ids, list) or not ids or any(each not in self.fields for each in ids):
+        if not isinstance(ids, list) or not ids or any(number not in self.fields for number in ids):
             raise UnsupportedTable(
                 f"the equality deletes of {path} are by fields {ids}; only top-level columns are read"
             )
-        fields = tuple(self.fields[each] for each in ids)
+        fields = tuple(self.fields[number] for number in ids)
         return self.cache.get(("deleted keys", path, fields), lambda: self._read_keys(path, fields))
 
     def _read_keys(self, path: str, fields: tuple[pa.Field, ...]) -> DeletedKeys:
@@ -252,8 +252,8 @@ class DeleteFiles:
 
     @property
     def _content(self) -> np.ndarray:
-        found: np.ndarray = self.listing.deletes.files.column("content").to_numpy()
-        return found
+        content: np.ndarray = self.listing.deletes.files.column("content").to_numpy()
+        return content
 
     def _open(self, path: str) -> pa.NativeFile:
         filesystem, inner = self.reader.files.of(path)

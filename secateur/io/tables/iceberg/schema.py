@@ -85,10 +85,10 @@ def arrow_type(type_: IcebergType) -> pa.DataType:
             return pa.map_(key, _with_id("value", type_.value_type, type_.value_id))
         case DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
-    found = _PLAIN.get(type(type_))
-    if found is None:
+    plain = _PLAIN.get(type(type_))
+    if plain is None:
         raise UnsupportedTable(f"columns of Iceberg's type {type_} cannot be read here")
-    return found
+    return plain
 
 
 def initial_defaults(schema: Schema) -> dict[int, pa.Scalar]:

@@ -85,8 +85,8 @@ class IcebergSnapshot:
 
     def is_of(self, table: PyIcebergTable) -> bool:
         """Return whether this has the same metadata: a table that is made again may have files of the same names."""
-        own, now = self.metadata, table.metadata
-        same = own.table_uuid == now.table_uuid and own.last_updated_ms == now.last_updated_ms
+        then, now = self.metadata, table.metadata
+        same = then.table_uuid == now.table_uuid and then.last_updated_ms == now.last_updated_ms
         return same and self.metadata_location == table.metadata_location
 
     @property
@@ -122,17 +122,22 @@ class IcebergSnapshot:
     @cached_property
     def view(self) -> View:
         """How a query sees the files."""
-        told = {each.source for fields in self.specs.values() for each in fields if each.transform == IDENTITY}
+        from_partitions = {
+            partition.source
+            for fields in self.specs.values()
+            for partition in fields
+            if partition.transform == IDENTITY
+        }
         mapping = self.metadata.name_mapping()
         return View(
             self.declared_schema,
             initial_defaults(self.schema_of),
-            frozenset(told),
+            frozenset(from_partitions),
             None if mapping is None else name_mapping(mapping.root),
         )
 
     @cached_property
-    def _robbed(self) -> frozenset[int]:
+    def _remapped(self) -> frozenset[int]:
         """Ids of columns (and their children) whose former names the name mapping no longer gives to them.
 
         In files without ids, manifest statistics of these columns may belong to another column.
@@ -140,9 +145,9 @@ class IcebergSnapshot:
         if self.view.mapping is None:
             return frozenset()
         names = names_by_id(self.view.mapping)
-        fields = [each for schema in self.metadata.schemas for each in all_fields(schema.fields)]
-        robbed = [each for each in fields if each.name not in names.get(each.field_id, ())]
-        return frozenset(each.field_id for each in all_fields(robbed))
+        fields = [old_field for schema in self.metadata.schemas for old_field in all_fields(schema.fields)]
+        remapped = [old_field for old_field in fields if old_field.name not in names.get(old_field.field_id, ())]
+        return frozenset(old_field.field_id for old_field in all_fields(remapped))
 
     @property
     def _mapping_code(self) -> int:
@@ -164,7 +169,7 @@ class IcebergSnapshot:
     @cached_property
     def _index_reader(self) -> IcebergReader:
         view = self.view
-        by_id = View(called_by_id(view.schema), view.defaults, view.told, view.mapping)
+        by_id = View(called_by_id(view.schema), view.defaults, view.from_partitions, view.mapping)
         return IcebergReader(by_id, self.files)
 
     # ---- files
@@ -182,7 +187,7 @@ class IcebergSnapshot:
         order = pc.sort_indices(paths).to_numpy().astype(np.int64)
         chosen = data.files.take(pa.array(order))
         modified = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy() ^ self._mapping_code
-        found = IcebergListing(
+        listing = IcebergListing(
             paths=chosen.column("path"),
             size=chosen.column("size").to_numpy(),
             modified=modified,
@@ -195,10 +200,10 @@ class IcebergSnapshot:
             specs=self.specs,
             deletes=DeleteFileIndex(deletes, data, order, self.specs),
             read_positions=self._positions,
-            robbed=self._robbed,
+            remapped=self._remapped,
         )
         _require_parquet(chosen)
-        return found
+        return listing
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:
@@ -214,9 +219,9 @@ class IcebergSnapshot:
     @cached_property
     def _entries(self) -> tuple[Entries, Entries]:
         """The live data files and the live delete files."""
-        found = self._read_manifests
-        data = [manifest for key, manifest in found.items() if not key.is_deletes]
-        return Entries(data), Entries([manifest for key, manifest in found.items() if key.is_deletes])
+        manifests = self._read_manifests
+        data = [manifest for key, manifest in manifests.items() if not key.is_deletes]
+        return Entries(data), Entries([manifest for key, manifest in manifests.items() if key.is_deletes])
 
     @cached_property
     def _read_manifests(self) -> dict[ManifestKey, Manifest]:
@@ -241,15 +246,15 @@ class IcebergSnapshot:
                 if snapshot is not None and snapshot.made_of is not None:
                     name, size = snapshot.made_of.manifests, snapshot.made_of.size
                     kept = decode_manifests(name, size, partial(self.store.read, name), wanted)
-                    return {key: each for key, each in kept.items() if self._is_own(each)}
+                    return {key: cached for key, cached in kept.items() if self._is_own(cached)}
         return {}
 
     def _is_own(self, manifest: Manifest) -> bool:
         """Return whether a stored manifest's files are within the table's own locations: an index must not lead
         elsewhere.
         """
-        told = (self.metadata.properties.get(name) for name in _DATA_PATHS)
-        return all_below(manifest.files.column("path"), [self.location, *(path for path in told if path)])
+        paths = (self.metadata.properties.get(name) for name in _DATA_PATHS)
+        return all_below(manifest.files.column("path"), [self.location, *(path for path in paths if path)])
 
     def _read_manifest(self, manifest: ManifestFile) -> Manifest:
         self.read[int(manifest.content)].append(manifest.manifest_path)
@@ -286,8 +291,8 @@ class IcebergSnapshot:
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""
-        own = of_iceberg(listing)
-        return self.delivery(replace(own, deletes=own.deletes.emptied), ordinals)
+        iceberg_listing = of_iceberg(listing)
+        return self.delivery(replace(iceberg_listing, deletes=iceberg_listing.deletes.emptied), ordinals)
 
     def _positions(self, listing: IcebergListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
         """Return the deleted positions of some files, ascending; None if they cannot be read here (Spark may be able
@@ -295,17 +300,19 @@ class IcebergSnapshot:
         """
         files = DeleteFiles(listing, ordinals, self.reader, self._historical_fields, self.cache)
         try:
-            return [np.zeros(0, np.int64) if each is None else each for each in files.positions()]
+            return [np.zeros(0, np.int64) if positions is None else positions for positions in files.positions()]
         except (UnsupportedTable, InvalidParquet, StalePlan, AccessDenied):
             return None
 
     @cached_property
     def _historical_fields(self) -> Mapping[int, pa.Field]:
         """The columns of every schema that the table has had, newest version by id: those that deletes may use."""
-        found: dict[int, pa.Field] = {}
-        for schema in sorted(self.metadata.schemas, key=lambda each: int(each.schema_id)):
-            found |= {field.field_id: arrow_schema(Schema(field))[0] for field in schema.fields}
-        return found | {number: own for number, own in fields_by_id(self.declared_schema).items() if number in found}
+        historical: dict[int, pa.Field] = {}
+        for schema in sorted(self.metadata.schemas, key=lambda old_schema: int(old_schema.schema_id)):
+            historical |= {field.field_id: arrow_schema(Schema(field))[0] for field in schema.fields}
+        return historical | {
+            number: current for number, current in fields_by_id(self.declared_schema).items() if number in historical
+        }
 
     def full_path(self, path: str) -> str:
         """Return a file's path as Spark and other engines take it: as in manifests."""
@@ -320,8 +327,8 @@ def _naming(what: str) -> Iterator[None]:
     except SecateurError:
         raise
     except Exception as error:
-        told = error if str(error) else ValueError(type(error).__name__)
-        raise trouble(f"cannot read {what}", told, TableNotFound) from None
+        cause = error if str(error) else ValueError(type(error).__name__)
+        raise trouble(f"cannot read {what}", cause, TableNotFound) from None
 
 
 def _key(manifest: ManifestFile) -> ManifestKey:
@@ -330,7 +337,9 @@ def _key(manifest: ManifestFile) -> ManifestKey:
 
 
 def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
-    return [partition_field(each.field_id, each.source_id, str(each.transform)) for each in spec.fields]
+    return [
+        partition_field(partition.field_id, partition.source_id, str(partition.transform)) for partition in spec.fields
+    ]
 
 
 def _require_parquet(files: pa.RecordBatch) -> None:

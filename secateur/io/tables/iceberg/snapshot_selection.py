@@ -27,7 +27,7 @@ class Selection:
     ref: str | None = None
 
     def __post_init__(self) -> None:
-        if sum(each is not None for each in (self.snapshot_id, self.as_of, self.ref)) > 1:
+        if sum(choice is not None for choice in (self.snapshot_id, self.as_of, self.ref)) > 1:
             raise ValueError("snapshot_id, as_of and ref each name a snapshot: give one of them")
 
 
@@ -66,9 +66,10 @@ def _schema_at(table: PyIcebergTable, snapshot: Snapshot) -> Schema:
 
 def _known(table: PyIcebergTable) -> str:
     """Return the names of some existing snapshots, newest first."""
-    found = sorted(table.metadata.snapshots, key=lambda each: -each.timestamp_ms)[:5]
-    moments = [dt.datetime.fromtimestamp(each.timestamp_ms / 1000, dt.UTC) for each in found]
+    latest = sorted(table.metadata.snapshots, key=lambda snapshot: -snapshot.timestamp_ms)[:5]
+    moments = [dt.datetime.fromtimestamp(snapshot.timestamp_ms / 1000, dt.UTC) for snapshot in latest]
     shown = [
-        f"{each.snapshot_id} of {moment:%Y-%m-%d %H:%M:%S} UTC" for each, moment in zip(found, moments, strict=True)
+        f"{snapshot.snapshot_id} of {moment:%Y-%m-%d %H:%M:%S} UTC"
+        for snapshot, moment in zip(latest, moments, strict=True)
     ]
     return f"there are {'; '.join(shown)}" if shown else "there are none"

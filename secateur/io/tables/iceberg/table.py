@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table import Table as PyIcebergTable
 
-from secateur.errors import (
-    IndexMissing,
-)
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems
@@ -55,11 +52,9 @@ class IcebergTable:
         self._latest.expire()
 
     def register_index(self) -> str:
-        """Register the location of the index in the table's metadata; see :func:`secateur.register_index`."""
-        now = self.snapshot(fresh=True)
-        if now.snapshot_of is None:
-            raise IndexMissing(f"{self.location} has no snapshot, and so no index")
-        return register(self.load(), now.snapshot_of.snapshot_id, now.sequence_number, self.index_location)
+        """Name the location of the index in the table's properties; see :func:`secateur.register_index`."""
+        register(self.load(), self.index_location)
+        return self.index_location
 
     def _renewed(self, before: IcebergSnapshot | None) -> IcebergSnapshot:
         """Look up the current snapshot; return `before` if it is the same."""
@@ -67,6 +62,6 @@ class IcebergTable:
         chosen, schema = selected(table, self.selection)
         if before is not None and before.is_of(table):
             return before
-        told = (table.metadata_location, table.metadata, chosen, schema, table.io)
+        state = (table.metadata_location, table.metadata, chosen, schema, table.io)
         kept = (self.files, self.cache, self.disk, self._latest.expire)
-        return IcebergSnapshot(self.location, self.identifier, self.store, *told, *kept)
+        return IcebergSnapshot(self.location, self.identifier, self.store, *state, *kept)

@@ -38,10 +38,10 @@ def matching_texts(pattern: str) -> RangeSet | None:
         return None
     if "" in prefixes:
         return None
-    found = rangeset.points(Kind.BYTES, [encoded(text) for text in whole])
+    ranges = rangeset.points(Kind.BYTES, [encoded(text) for text in whole])
     for prefix in prefixes:
-        found = rangeset.union(found, rangeset.starting_with(encoded(prefix)))
-    return found
+        ranges = rangeset.union(ranges, rangeset.starting_with(encoded(prefix)))
+    return ranges
 
 
 class _Unknown(Exception):
@@ -122,12 +122,12 @@ class _Reader:
         return texts
 
     def _class(self) -> set[str]:
-        found = _CLASS.match(self.pattern, self.position)
-        if found is None:
+        match = _CLASS.match(self.pattern, self.position)
+        if match is None:
             raise _Unknown
-        self.position = found.end()
+        self.position = match.end()
         characters: set[str] = set()
-        for part in re.findall(r".-.|.", found[1]):
+        for part in re.findall(r".-.|.", match[1]):
             first, last = part[0], part[-1]
             if first > last:
                 raise _Unknown

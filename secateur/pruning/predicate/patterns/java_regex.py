@@ -1,6 +1,6 @@
 r"""Java regular expressions in the syntax of RE2, where both find the same.
 
-A pattern is read by Java's rules and written anew for RE2, with explicit code points. Only whether something is found
+A pattern is read by Java's rules and rewritten for RE2, with explicit code points. Only whether something is found
 counts here, not what or where: lazy quantifiers are greedy ones then, and groups need no numbers.
 
 Sources: ``java.util.regex.Pattern`` of Java 17, as Spark's RLIKE uses it, which searches decoded text; RE2's syntax.
@@ -85,7 +85,7 @@ class _Reader:
         """Return the whole pattern for RE2."""
         part = self._alternatives()
         if self.at < len(self.pattern):
-            raise Untranslatable("a ) without its (")
+            raise Untranslatable("an unmatched )")
         if self.has_dollar and self.has_end:
             raise Untranslatable("both $ and \\z")
         return part.regex
@@ -116,22 +116,22 @@ class _Reader:
             yield from self._quotation()
             return
         part = self._part()
-        found = _QUANTIFIER.match(self.pattern, self.at)
-        if found is None:
+        quantifier = _QUANTIFIER.match(self.pattern, self.at)
+        if quantifier is None:
             yield part
             return
-        self.at = found.end()
-        if found[5] == "+":
-            raise Untranslatable(f"the possessive quantifier {found[0]}")
-        optional = found[1] == "?"
+        self.at = quantifier.end()
+        if quantifier[5] == "+":
+            raise Untranslatable(f"the possessive quantifier {quantifier[0]}")
+        optional = quantifier[1] == "?"
         if part.is_anchor or part.ends or (part.may_be_empty and not optional):
-            raise Untranslatable(f"{found[0]} of what may be empty")
-        if any(times and int(times) > _MOST_TIMES for times in found.group(2, 4)):
-            raise Untranslatable(f"{found[0]}, more than {_MOST_TIMES} times")
+            raise Untranslatable(f"{quantifier[0]} of what may be empty")
+        if any(times and int(times) > _MOST_TIMES for times in quantifier.group(2, 4)):
+            raise Untranslatable(f"{quantifier[0]}, more than {_MOST_TIMES} times")
         if _QUANTIFIER.match(self.pattern, self.at):
             raise Untranslatable("a quantifier of a quantifier")
-        times = found[1] or f"{{{found[2]}{found[3]}{found[4]}}}"
-        empty = part.may_be_empty or times in ("?", "*") or int(found[2] or 1) == 0
+        times = quantifier[1] or f"{{{quantifier[2]}{quantifier[3]}{quantifier[4]}}}"
+        empty = part.may_be_empty or times in ("?", "*") or int(quantifier[2] or 1) == 0
         yield _Part(part.regex + times, empty)
 
     def _quotation(self) -> Iterator[_Part]:
@@ -190,7 +190,7 @@ class _Reader:
         inner = self._alternatives()
         self.depth -= 1
         if not self._starts(")"):
-            raise Untranslatable("a ( without its )")
+            raise Untranslatable("an unmatched (")
         self.at += 1
         return _Part(f"(?:{inner.regex})", inner.may_be_empty, ends=inner.ends)
 
@@ -216,12 +216,12 @@ class _Reader:
 
     def _escaped_code(self) -> int:
         """Read an escape of one character."""
-        found = _CODE_POINT.match(self.pattern, self.at)
-        if found is not None:
-            self.at = found.end()
-            code = int(found[1] or found[2] or found[3], 16)
+        match = _CODE_POINT.match(self.pattern, self.at)
+        if match is not None:
+            self.at = match.end()
+            code = int(match[1] or match[2] or match[3], 16)
             if code > _LAST:
-                raise Untranslatable(found[0])
+                raise Untranslatable(match[0])
             return code
         following = self.pattern[self.at + 1 : self.at + 2]
         code = _CONTROLS.get(following, ord(following) if following in _PUNCTUATION else -1)
@@ -280,12 +280,12 @@ class _Reader:
 
 def _others(spans: Iterable[_Span]) -> list[_Span]:
     """Return the code points outside spans."""
-    found, start = [], 0
+    gaps, start = [], 0
     for begin, last in sorted(spans):
         if begin > start:
-            found.append((start, begin - 1))
+            gaps.append((start, begin - 1))
         start = max(start, last + 1)
-    return [*found, (start, _LAST)] if start <= _LAST else found
+    return [*gaps, (start, _LAST)] if start <= _LAST else gaps
 
 
 def _both_cases(spans: list[_Span]) -> list[_Span]:

@@ -29,8 +29,8 @@ _BEFORE = {  # what a locale makes of single letters before the common rule
 
 def has_doubtful(texts: pa.Array) -> np.ndarray:
     """Return which texts have a lower case that is not known here, in whatever locale: bool of shape (n,)."""
-    found = pc.match_substring_regex(texts, _DOUBTFUL)
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), bool)
+    doubtful = pc.match_substring_regex(texts, _DOUBTFUL)
+    return np.asarray(pc.fill_null(doubtful, False).to_numpy(zero_copy_only=False), bool)
 
 
 def is_doubtful(text: str) -> bool:

@@ -64,9 +64,9 @@ def tokens_within(piece: Substring) -> tuple[bytes, ...]:
 
     A token is a maximal run of digits, ASCII letters, ``_`` and bytes from 0x80 on, hence all characters beyond ASCII.
     """
-    found = _TOKEN.finditer(piece.text)
+    matches = _TOKEN.finditer(piece.text)
     last = len(piece.text)
-    return tuple(m[0] for m in found if (m.start() > 0 or piece.starts) and (m.end() < last or piece.ends))
+    return tuple(m[0] for m in matches if (m.start() > 0 or piece.starts) and (m.end() < last or piece.ends))
 
 
 def tokens_in(text: bytes) -> list[bytes]:
@@ -90,8 +90,8 @@ def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
     """
     if len(alternatives) > MOST_ALTERNATIVES:
         return ()
-    found = tuple(_telling(part for piece in pieces for part in _cut(piece, folded)) for pieces in alternatives)
-    return tuple(dict.fromkeys(found)) if all(found) else ()
+    parts = tuple(_telling(part for piece in pieces for part in _cut(piece, folded)) for pieces in alternatives)
+    return tuple(dict.fromkeys(parts)) if all(parts) else ()
 
 
 def _cut(piece: Substring, folded: bool) -> Iterator[Substring]:
@@ -141,11 +141,11 @@ def alternatives_of(ranges: RangeSet) -> Alternatives:
         return ()
     points = ranges.points
     if points is not None:
-        found = [Substring(key, starts=True, ends=True) for key in points.tolist()]
+        substrings = [Substring(key, starts=True, ends=True) for key in points.tolist()]
     else:
         bounds = zip(ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist(), strict=True)
-        found = [_whole_of(start, stop) for start, stop in bounds]
-    return tuple((piece,) for piece in found) if all(piece.text for piece in found) else ()
+        substrings = [_whole_of(start, stop) for start, stop in bounds]
+    return tuple((piece,) for piece in substrings) if all(piece.text for piece in substrings) else ()
 
 
 def _whole_of(start: bytes, stop: bytes) -> Substring:

@@ -22,7 +22,7 @@ MOST_TRANSLATED = 1 << 14  # characters of a pattern; a translation takes some 6
 class Search:
     """Whether a regular expression of RE2 is found.
 
-    If `bytewise`, it is found in the bytes just where Spark finds it in decoded text, also where they are no UTF-8.
+    If `bytewise`, it is found in the bytes just where Spark finds it in decoded text, also where they are not UTF-8.
     The others are as in :class:`.java_regex.Translation`.
     """
 
@@ -84,10 +84,10 @@ def rlike(pattern: str) -> TextTest:
     if len(pattern) > MOST_TRANSLATED:
         return OnlySpark(f"its pattern has more than {MOST_TRANSLATED:,} characters")
     try:
-        found = translated(pattern)
+        regex = translated(pattern)
     except Untranslatable as reason:
         return OnlySpark(f"only Java's regular expressions have {reason} like this")
-    return Search(found.regex, before_line_end=found.before_line_end, ascii_only=found.ascii_only)
+    return Search(regex.regex, before_line_end=regex.before_line_end, ascii_only=regex.ascii_only)
 
 
 def _has_surrogate(text: str) -> bool:

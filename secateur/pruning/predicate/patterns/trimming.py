@@ -10,22 +10,22 @@ from secateur.values import Kind
 
 def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternatives]:
     """Return a superset of the texts that satisfy an alternative once trimmed, and the pieces of its texts."""
-    found = rangeset.empty(Kind.BYTES) if alternatives else rangeset.everything(Kind.BYTES)
+    ranges = rangeset.empty(Kind.BYTES) if alternatives else rangeset.everything(Kind.BYTES)
     for pieces in alternatives:
         at_start = next((piece for piece in pieces if piece.starts), None)
         if at_start is None:
-            found = rangeset.everything(Kind.BYTES)
+            ranges = rangeset.everything(Kind.BYTES)
         elif at_start.ends and name != "ltrim":
-            found = rangeset.union(found, rangeset.points(Kind.BYTES, [at_start.text]))
-            found = rangeset.union(found, rangeset.starting_with(at_start.text + b" "))
+            ranges = rangeset.union(ranges, rangeset.points(Kind.BYTES, [at_start.text]))
+            ranges = rangeset.union(ranges, rangeset.starting_with(at_start.text + b" "))
         elif at_start.ends:
-            found = rangeset.union(found, rangeset.points(Kind.BYTES, [at_start.text]))
+            ranges = rangeset.union(ranges, rangeset.points(Kind.BYTES, [at_start.text]))
         else:
-            found = rangeset.union(found, rangeset.starting_with(at_start.text))
+            ranges = rangeset.union(ranges, rangeset.starting_with(at_start.text))
         if name != "rtrim":
-            found = rangeset.union(found, rangeset.starting_with(b" "))
+            ranges = rangeset.union(ranges, rangeset.starting_with(b" "))
     loose = tuple(
         tuple(Substring(p.text, p.starts and name == "rtrim", p.ends and name == "ltrim") for p in pieces)
         for pieces in alternatives
     )
-    return found, loose
+    return ranges, loose

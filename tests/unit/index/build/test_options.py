@@ -58,7 +58,7 @@ def test_columns_and_settings() -> None:
     ],
 )
 def test_settings_that_there_are_not(wanted: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"is no setting of|write a list of columns"):
+    with pytest.raises(ValueError, match=r"is not a setting of|write a list of columns"):
         filter_options(**wanted)
 
 

@@ -253,11 +253,11 @@ def test_batches_are_one_set(batches: list[Pairs], most: int) -> None:
     for batch in batches:
         collected.add(hashes_of(batch))
     expected = {pair for batch in batches for pair in batch}
-    found = collected.found()
+    found = collected.distinct()
     assert collected.overflowed == collected.gave_up == (found is None) == (len(expected) > most)
     if found is not None:
         assert sorted(pairs(found)) == sorted(expected)
-        again = collected.found()
+        again = collected.distinct()
         assert again is not None
         assert pairs(again) == pairs(found)
 
@@ -266,7 +266,7 @@ def test_more_may_be_added_after_some_were_found() -> None:
     collected = DistinctHashes()
     for batch in ([(1, 1), (1, 2)], [(1, 2)], [(3, 3)]):
         collected.add(hashes_of(batch))
-        found = collected.found()
+        found = collected.distinct()
     assert found is not None
     assert sorted(pairs(found)) == [(1, 1), (1, 2), (3, 3)]
 
@@ -279,7 +279,7 @@ def test_after_giving_up_nothing_is_found() -> None:
     for collected in (abandoned, overflowed):
         collected.add(hashes_of([(1, 1)]))
         assert collected.gave_up
-        assert collected.found() is None
+        assert collected.distinct() is None
     assert (abandoned.overflowed, overflowed.overflowed) == (False, True)
 
 
@@ -297,7 +297,7 @@ def test_memory_is_bounded_by_the_most_that_are_kept() -> None:
         tracemalloc.stop()
     assert held < 2.5 * most * 16
     assert peak < 6 * most * 16
-    found = collected.found()
+    found = collected.distinct()
     assert found is not None
     assert len(found) == most - 1000
 

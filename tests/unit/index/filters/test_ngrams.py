@@ -44,7 +44,7 @@ def collected(add: Callable[[DistinctHashes], None]) -> Pairs | None:
     """The hashes that are added to an empty set; each once."""
     hashes = DistinctHashes()
     add(hashes)
-    found = hashes.found()
+    found = hashes.distinct()
     return None if found is None else sorted(zip(found.first.tolist(), found.second.tolist(), strict=True))
 
 
@@ -197,7 +197,7 @@ def test_too_many_grams_give_up() -> None:
     column = pa.array([f"{i:08}" for i in range(1_000)])
     hashes = DistinctHashes(most=50)
     add_grams(hashes, column, 8, folded=False)
-    assert hashes.found() is None
+    assert hashes.distinct() is None
     assert hashes.overflowed
 
 

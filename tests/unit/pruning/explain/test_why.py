@@ -65,7 +65,7 @@ def test_text(lake: Path) -> None:
 @pytest.mark.parametrize(
     ("predicate", "because"),
     [
-        ("day = DATE '2023-01-01'", "by what the table tells of the file, day from 2024-01-01 to 2024-01-01, no NULL"),
+        ("day = DATE '2023-01-01'", "by what the table says of the file, day from 2024-01-01 to 2024-01-01, no NULL"),
         ("id = 500", "by the merged zone map of its segment, id from 0 to 78, no NULL"),
         ("id = 5", "by the bloom filter of id, nothing that `id` = 5 asks for is here"),
         ("text LIKE '%m10%'", "by the n-grams of text, nothing that `text` LIKE '%m10%' asks for is here"),
@@ -92,7 +92,7 @@ def test_a_file_has_one_verdict_where_its_blocks_share_it(lake: Path) -> None:
     assert str(out).splitlines() == [
         f"{FILE}, each of its 4 row groups is left out by the stage 'files':",
         "  because `day` = DATE '2023-01-01' is TRUE on no row: "
-        "by what the table tells of the file, day from 2024-01-01 to 2024-01-01, no NULL",
+        "by what the table says of the file, day from 2024-01-01 to 2024-01-01, no NULL",
     ]
     several = sec.prune(table, "id = 4").why(FILE)
     assert [each.stage for each in several.blocks] == [None, "zone maps", "zone maps", "zone maps"]
@@ -114,7 +114,7 @@ def test_a_row_of_the_blocks_of_a_plan(lake: Path) -> None:
     why = plan.why(block)
     assert isinstance(why, Why)
     assert (why.row_group, why.survives) == (2, True)
-    with pytest.raises(UnknownBlock, match="is no block"):
+    with pytest.raises(UnknownBlock, match="is not a block"):
         plan.why({"file": FILE})
 
 

@@ -130,7 +130,7 @@ def test_python_values_as_literals(value: object, printed: str) -> None:
 
 @pytest.mark.parametrize("value", [object(), [1], dt.time(1), 1j])
 def test_other_python_values_are_no_literals(value: object) -> None:
-    with pytest.raises(TypeError, match="is no literal"):
+    with pytest.raises(TypeError, match="is not a literal"):
         a == value  # noqa: B015
 
 

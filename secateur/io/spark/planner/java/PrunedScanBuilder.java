@@ -31,6 +31,7 @@ final class PrunedScanBuilder
     private final PrunedTable table;
     private final ParquetScanBuilder parquet;
     private List filters = new ArrayList();
+    private StructType hidden; // the required columns if `_metadata` is among them, else null
 
     PrunedScanBuilder(PrunedTable table, CaseInsensitiveStringMap options) {
         this.table = table;
@@ -41,7 +42,10 @@ final class PrunedScanBuilder
         parquet = new ParquetScanBuilder(table.spark, noFiles, table.schema, table.dataSchema, options);
     }
 
-    public void pruneColumns(StructType required) { parquet.pruneColumns(required); }
+    public void pruneColumns(StructType required) {
+        hidden = HiddenColumn.isIn(required, table) ? required : null;
+        if (hidden == null) parquet.pruneColumns(required);
+    }
 
     /** Return all filters, so that Spark applies them; push into Spark's reader only those that lose no row there. */
     public Seq pushFilters(Seq given) {
@@ -60,6 +64,7 @@ final class PrunedScanBuilder
     public Predicate[] pushedFilters() { return parquet.pushedFilters(); }
 
     public Scan build() {
+        if (hidden != null) return new FilesScan(table, hidden, filters);
         return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters), false);
     }
 

@@ -5,6 +5,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -20,7 +22,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Compiled in the driver by Janino, which Spark ships for its generated code: so no lambdas and no generics.
  * Nothing of this goes to executors. They get Spark's FilePartition and its ParquetPartitionReaderFactory.
  */
-public class PrunedTable implements Table, SupportsRead, BlockSource {
+public class PrunedTable implements Table, SupportsRead, SupportsMetadataColumns, BlockSource {
     public final SparkSession spark;
     public final String name;
     public final StructType schema; // of the table
@@ -57,6 +59,8 @@ public class PrunedTable implements Table, SupportsRead, BlockSource {
     public String name() { return name; }
 
     public StructType schema() { return schema; }
+
+    public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new HiddenColumn()}; }
 
     public Set capabilities() { return Collections.singleton(TableCapability.BATCH_READ); }
 

@@ -63,7 +63,8 @@ final class RelationTable extends PrunedTable {
         return new FileList(this, rule.listings.of(this, directories));
     }
 
-    private static boolean isOf(Expression expression, Set columns) {
+    /** Whether an expression is deterministic and uses only some columns. */
+    static boolean isOf(Expression expression, Set columns) {
         if (expression instanceof PlanExpression || !expression.deterministic()) return false;
         if (expression instanceof AttributeReference) return columns.contains(((AttributeReference) expression).name());
         for (Iterator all = expression.children().iterator(); all.hasNext();) {

@@ -13,7 +13,7 @@ from secateur.pruning.zones import Gaps, Zones
 
 
 @dataclass(frozen=True)
-class Altered:
+class ReplacedZones:
     """Units with altered zone maps, column by column; everything else is unchanged."""
 
     units: Numbered
@@ -36,16 +36,16 @@ class Altered:
         return self.units.among(numbers)
 
 
-def without_zones(units: Numbered) -> Altered:
+def without_zones(units: Numbered) -> ReplacedZones:
     """Remove all zone maps, so that only filters can prune."""
-    return Altered(units, lambda column, zones: None)
+    return ReplacedZones(units, lambda column, zones: None)
 
 
-def without_gaps(units: Numbered) -> Altered:
+def without_gaps(units: Numbered) -> ReplacedZones:
     """Remove gaps, so that only bounds and null counts can prune."""
-    return Altered(units, lambda column, zones: replace(zones, gaps=None))
+    return ReplacedZones(units, lambda column, zones: replace(zones, gaps=None))
 
 
-def with_gaps(units: Numbered, gaps: Mapping[Field, Gaps]) -> Altered:
+def with_gaps(units: Numbered, gaps: Mapping[Field, Gaps]) -> ReplacedZones:
     """Replace the gaps of some columns."""
-    return Altered(units, lambda column, zones: replace(zones, gaps=gaps.get(column, zones.gaps)))
+    return ReplacedZones(units, lambda column, zones: replace(zones, gaps=gaps.get(column, zones.gaps)))

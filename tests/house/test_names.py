@@ -1,0 +1,43 @@
+"""Names say what a thing is: no public name of the package is one of a few words that say nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.support.package_modules import ROOT, modules
+
+VAGUE = {"each", "found", "held", "it", "made", "mine", "own", "robbed", "settle", "told"}
+LOG_OF_DELTA = "secateur/io/tables/delta/"  # in which `told` is what a commit says of the table
+
+
+def public_names(body: list[ast.stmt]) -> Iterator[str]:
+    """The names of classes, functions and fields, and of the parameters of these functions."""
+    for node in body:
+        match node:
+            case ast.ClassDef(name=name, body=inner):
+                yield name
+                yield from public_names(inner)
+            case ast.FunctionDef(name=name, args=arguments):
+                yield name
+                yield from (a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield name
+
+
+def test_public_names_say_what_a_thing_is() -> None:
+    vague = [
+        f"{module.file}: {name}"
+        for module in modules(ROOT)
+        if not module.file.startswith(LOG_OF_DELTA)
+        for name in public_names(module.tree.body)
+        if name.strip("_").lower() in VAGUE
+    ]
+    assert not vague
+
+
+def test_a_vague_name_is_seen() -> None:
+    tree = ast.parse("def f(found): ...\nclass A:\n    told: int\n    def each(self): ...\nown = 1\n")
+    assert list(public_names(tree.body)) == ["f", "found", "A", "told", "each", "self", "own"]
