@@ -1,8 +1,10 @@
 package secateur;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
@@ -23,15 +25,31 @@ final class RuntimeFilters {
     private static final int MOST_PLANS = 4; // of one filter: its own, and those of the filters within
     private final IdentityHashMap bounded = new IdentityHashMap(); // plan -> the plan without large filters
     private final IdentityHashMap plans = new IdentityHashMap(); // such a plan -> how many plans its filters have
+    private final IdentityHashMap seen = new IdentityHashMap(); // plans as they were before
+    private final Set earlier = new HashSet(); // ids of the filters that Spark gave them, which stay
 
-    private RuntimeFilters() { }
+    private RuntimeFilters(LogicalPlan before) { see(before); }
 
     /** The plan with run-time filters; the same plan if Spark finds no use for one. */
     static LogicalPlan added(LogicalPlan plan) {
         LogicalPlan filtered = PartitionPruning$.MODULE$.apply(plan);
         if (filtered.fastEquals(plan)) return plan;
-        LogicalPlan few = new RuntimeFilters().bounded(filtered);
+        LogicalPlan few = new RuntimeFilters(plan).bounded(filtered);
         return CleanupDynamicPruningFilters$.MODULE$.apply(PushDownPredicates$.MODULE$.apply(few));
+    }
+
+    private void see(LogicalPlan plan) {
+        if (seen.put(plan, "") != null) return;
+        for (Iterator each = plan.children().iterator(); each.hasNext();) see((LogicalPlan) each.next());
+        if (plan instanceof Filter) see(((Filter) plan).condition());
+    }
+
+    private void see(Expression expression) {
+        if (expression instanceof DynamicPruningSubquery) {
+            earlier.add(((DynamicPruningSubquery) expression).exprId());
+            see(((DynamicPruningSubquery) expression).buildQuery());
+        }
+        for (Iterator each = expression.children().iterator(); each.hasNext();) see((Expression) each.next());
     }
 
     /** Each plan is looked at once: a filter repeats the plan of the other side, and both have to stay equal. */
@@ -52,7 +70,9 @@ final class RuntimeFilters {
         if (result instanceof Filter) {
             Expression condition = boundedWithin(((Filter) result).condition());
             int more = plansWithin(condition);
-            if (condition instanceof DynamicPruningSubquery && more > MOST_PLANS) {
+            boolean isNew = condition instanceof DynamicPruningSubquery
+                && !earlier.contains(((DynamicPruningSubquery) condition).exprId());
+            if (isNew && more > MOST_PLANS) {
                 result = ((Filter) result).child();
             } else {
                 all += more;
