@@ -92,6 +92,14 @@ def test_nothing_says_what_a_location_carries(
         silent(name)
 
 
+def test_files_are_chosen_by_uris_with_credentials(uri: str) -> None:
+    location, mark, options = uri.partition("?")
+    for choice in (f"{location}/*.parquet{mark}{options}", [f"{location}/{i}.parquet{mark}{options}" for i in (0, 1)]):
+        table = sec.open_table(choice)
+        assert sec.prune(table, "id >= 99 AND id < 101").to_arrow().num_rows == 2
+        silent(table, table.location)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

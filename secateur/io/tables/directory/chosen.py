@@ -96,18 +96,26 @@ class FileChoice:
 def matching(location: str, filesystem: FileSystem | None) -> FileChoice | None:
     """Return the files that a pattern matches: ``*`` and ``?`` within a name, ``**`` any directories.
 
-    None if the location has no wildcards, or something lies there whose name has them. Raises TableNotFound.
+    In a URI, ``?`` begins the options. None if the location has no wildcards, or something lies there whose name has
+    them. Raises TableNotFound.
     """
-    first = _WILDCARDS.search(location)
+    pattern, options = _without_options(location)
+    first = _WILDCARDS.search(pattern)
     if first is None:
         return None
-    folder, _, _ = location[: first.start()].rpartition("/")
-    rest = location[len(folder) :].lstrip("/")
-    base = folder or ("/" if location.startswith("/") else ".")
+    folder, _, _ = pattern[: first.start()].rpartition("/")
+    rest = pattern[len(folder) :].lstrip("/")
+    base = (folder or ("/" if pattern.startswith("/") else ".")) + options
     _, resolved, root = resolve_location(base, filesystem)
     if _looked_up(resolved, posixpath.join(root, rest)).type != pafs.FileType.NotFound:
         return None
     return FileChoice(base, filesystem, Matching(_regex(rest)))
+
+
+def _without_options(location: str) -> tuple[str, str]:
+    """Split a URI before its ``?``; a path is whole."""
+    begin = location.find("?") if "://" in location else -1
+    return (location, "") if begin < 0 else (location[:begin], location[begin:])
 
 
 def _looked_up(filesystem: FileSystem, path: str) -> pafs.FileInfo:
@@ -143,11 +151,16 @@ def listed(locations: Sequence[str | os.PathLike[str]], filesystem: FileSystem |
     texts = [os.fspath(each) for each in locations]
     if filesystem is None:
         texts = [each if "://" in each else str(Path(each).expanduser().absolute()) for each in texts]
+    texts, options = map(list, zip(*map(_without_options, texts), strict=True))
+    if len(set(options)) > 1:
+        raise ValueError("the URIs of a table's files have the same options")
     parts = posixpath.commonprefix([each.split("/")[:-1] for each in texts])  # of directories
     if any("://" in each for each in texts) and len(parts) < _OF_A_BUCKET:
         raise ValueError("the files of a table are on one filesystem, and in one bucket")
     root = "/".join(parts) or ("" if filesystem is not None else "/")
-    return FileChoice(root, filesystem, Listed(_distinct([each[len(root) :].lstrip("/") for each in texts])))
+    return FileChoice(
+        root + options[0], filesystem, Listed(_distinct([each[len(root) :].lstrip("/") for each in texts]))
+    )
 
 
 def _distinct(paths: list[str]) -> pa.Array:
