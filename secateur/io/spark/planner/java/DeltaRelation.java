@@ -1,11 +1,9 @@
 package secateur;
 
 import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -73,27 +71,17 @@ public final class DeltaRelation implements Function {
         List chosen = new ArrayList();
         for (Iterator all = index.preparedScan().files().iterator(); all.hasNext();) chosen.add(all.next());
         byte[] told = told(location, index, files.schema().json(), chosen);
-        byte[] digest = MessageDigest.getInstance("SHA-256").digest(told);
         byte[] question = Answer.asked(session, 0, Question.of(filters));
-        DataInputStream reply = rule.asker.ask(Asker.QUESTION, digest, question);
-        String text = Answer.text(reply);
-        long number = reply.readLong();
-        if (number == Asker.UNREGISTERED) {
-            rule.asker.ask(Asker.LOGGED_FILES, digest, told);
-            reply = rule.asker.ask(Asker.QUESTION, digest, question);
-            text = Answer.text(reply);
-            number = reply.readLong();
-        }
-        if (number < 0) throw new IllegalStateException(text);
-        Figures.read(reply);
+        FilesReply reply = FilesReply.of(rule.asker, Asker.LOGGED_FILES, told, question);
+        Figures.read(reply.rest);
         Set dead = new HashSet();
         long size = 0;
         for (int i = 0; i < chosen.size(); i++) {
             AddFile file = (AddFile) chosen.get(i);
-            if (reply.readByte() == 0) dead.add(file.path());
+            if (reply.rest.readByte() == 0) dead.add(file.path());
             else size += file.size();
         }
-        return new NarrowedDeltaFiles(index, location, text, number, dead, size);
+        return new NarrowedDeltaFiles(index, location, reply.text, reply.number, dead, size);
     }
 
     /** Encode what Delta scans; secateur/io/spark/delta/logged_files.py decodes it. */

@@ -33,14 +33,9 @@ final class FirstRows {
             LogicalPlan found = new FirstRows().under(node);
             if (found != null) return found;
         }
-        List children = new ArrayList();
-        boolean differs = false;
-        for (Iterator all = node.children().iterator(); all.hasNext();) {
-            LogicalPlan child = (LogicalPlan) all.next(), found = in(child);
-            differs |= found != child;
-            children.add(found);
-        }
-        return differs ? (LogicalPlan) node.withNewChildren(PrunedTable.seq(children)) : node;
+        return Children.rewritten(node, new Rewrite() {
+            public LogicalPlan rewritten(LogicalPlan child) { return in(child); }
+        });
     }
 
     /** The plan with a limited scan; null if the scan below is not known to serve this limit alone. */

@@ -1,11 +1,9 @@
 package secateur;
 
 import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -65,29 +63,19 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         }
         List paths = new ArrayList(files.keySet());
         byte[] told = told(metadata, ((Long) snapshot).longValue(), (Schema) Reflected.call(scan, "schema"), paths);
-        byte[] digest = MessageDigest.getInstance("SHA-256").digest(told);
         byte[] question = Answer.asked(session, 0, Question.of(filters));
-        DataInputStream reply = rule.asker.ask(Asker.QUESTION, digest, question);
-        String text = Answer.text(reply);
-        long number = reply.readLong();
-        if (number == Asker.UNREGISTERED) {
-            rule.asker.ask(Asker.DATA_FILES, digest, told);
-            reply = rule.asker.ask(Asker.QUESTION, digest, question);
-            text = Answer.text(reply);
-            number = reply.readLong();
-        }
-        if (number < 0) throw new IllegalStateException(text);
-        Figures figures = Figures.read(reply);
+        FilesReply reply = FilesReply.of(rule.asker, Asker.DATA_FILES, told, question);
+        Figures figures = Figures.read(reply.rest);
         Map ranges = new HashMap();
         for (int i = 0; i < paths.size(); i++) {
-            int count = reply.readInt();
+            int count = reply.rest.readInt();
             if (count < 0) continue; // the snapshot that Python opened lacks this file
             long[] edges = new long[2 * count];
-            for (int j = 0; j < edges.length; j++) edges[j] = reply.readLong();
+            for (int j = 0; j < edges.length; j++) edges[j] = reply.rest.readLong();
             ranges.put(paths.get(i), edges);
         }
         figures.setNanos(System.nanoTime() - started);
-        return new NarrowedScan(scan, table.name(), text, number, figures, question, ranges);
+        return new NarrowedScan(scan, table.name(), reply.text, reply.number, figures, question, ranges);
     }
 
     /** Encode the scan; secateur/io/spark/iceberg/listed_files.py decodes it. */

@@ -40,14 +40,9 @@ public final class PartialScansRule extends Rule implements Rewrite {
     }
 
     private LogicalPlan inSubqueries(LogicalPlan node) {
-        List children = new ArrayList();
-        boolean differs = false;
-        for (Iterator all = node.children().iterator(); all.hasNext();) {
-            LogicalPlan child = (LogicalPlan) all.next(), found = inSubqueries(child);
-            differs |= found != child;
-            children.add(found);
-        }
-        LogicalPlan found = differs ? (LogicalPlan) node.withNewChildren(PrunedTable.seq(children)) : node;
+        LogicalPlan found = Children.rewritten(node, new Rewrite() {
+            public LogicalPlan rewritten(LogicalPlan child) { return inSubqueries(child); }
+        });
         return (LogicalPlan) found.mapExpressions(new InSubqueries(this));
     }
 }

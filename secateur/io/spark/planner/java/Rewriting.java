@@ -71,15 +71,9 @@ final class Rewriting {
     private LogicalPlan replaced(LogicalPlan node) {
         if (node instanceof LogicalRelation) return relation((LogicalRelation) node);
         if (node instanceof Join) hasJoin = true;
-        List children = new ArrayList();
-        boolean differs = false;
-        for (Iterator all = node.children().iterator(); all.hasNext();) {
-            LogicalPlan child = (LogicalPlan) all.next();
-            LogicalPlan found = replaced(child);
-            differs |= found != child;
-            children.add(found);
-        }
-        LogicalPlan found = differs ? (LogicalPlan) node.withNewChildren(PrunedTable.seq(children)) : node;
+        LogicalPlan found = Children.rewritten(node, new Rewrite() {
+            public LogicalPlan rewritten(LogicalPlan child) { return replaced(child); }
+        });
         if (found instanceof Filter) found = OtherScans.pruned(rule, session, (Filter) found, unrepeatable);
         return (LogicalPlan) found.mapExpressions(new InSubqueries(rule));
     }

@@ -1,0 +1,23 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.collection.Iterator;
+
+/** Rewrites the children of a plan's node. */
+final class Children {
+    private Children() { }
+
+    /** The node over rewritten children; the same node if they are the same. */
+    static LogicalPlan rewritten(LogicalPlan node, Rewrite rewrite) {
+        List children = new ArrayList();
+        boolean differs = false;
+        for (Iterator all = node.children().iterator(); all.hasNext();) {
+            LogicalPlan child = (LogicalPlan) all.next(), found = rewrite.rewritten(child);
+            differs |= found != child;
+            children.add(found);
+        }
+        return differs ? (LogicalPlan) node.withNewChildren(PrunedTable.seq(children)) : node;
+    }
+}

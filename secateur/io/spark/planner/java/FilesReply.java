@@ -1,0 +1,29 @@
+package secateur;
+
+import java.io.DataInputStream;
+import java.security.MessageDigest;
+
+/** Python's reply to a question about files that it knows by the digest of their list. */
+final class FilesReply {
+    final String text;
+    final long number;
+    final DataInputStream rest; // one entry for each file, after the figures
+
+    private FilesReply(DataInputStream reply) throws Exception {
+        text = Answer.text(reply);
+        number = reply.readLong();
+        rest = reply;
+    }
+
+    /** Ask, and send the list only if Python does not know it. Throws IllegalStateException without an answer. */
+    static FilesReply of(Asker asker, byte kind, byte[] list, byte[] question) throws Exception {
+        byte[] digest = MessageDigest.getInstance("SHA-256").digest(list);
+        FilesReply reply = new FilesReply(asker.ask(Asker.QUESTION, digest, question));
+        if (reply.number == Asker.UNREGISTERED) {
+            asker.ask(kind, digest, list);
+            reply = new FilesReply(asker.ask(Asker.QUESTION, digest, question));
+        }
+        if (reply.number < 0) throw new IllegalStateException(reply.text);
+        return reply;
+    }
+}
