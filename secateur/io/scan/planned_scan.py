@@ -35,7 +35,7 @@ from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind, bound_by
 from secateur.pruning.predicate.bound import Within, fields, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import Column, Predicate, Sql
+from secateur.pruning.predicate.nodes import Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.report import Faults
@@ -62,13 +62,18 @@ class Settings:
     case_sensitive: bool = False
     ansi: bool = True
     executors: ExecutorsFor | None = None
+    semi_join: SemiJoin | None = None  # with the keys, beside every predicate
     value_of: Callable[[str, bool, str], pa.Scalar | None] | None = None
     # of an expression over constants, in a time zone, with or without ANSI mode
 
+    def whole(self, predicate: Predicate) -> Predicate:
+        """Return the predicate together with the semi join."""
+        return predicate if self.semi_join is None else predicate & self.semi_join
+
     def bind(self, predicate: Predicate, schema: pa.Schema) -> Predicate:
-        """Bind the predicate to a schema's fields, as the query's session would. Raises as `bind` does."""
+        """Bind the whole predicate to a schema's fields, as the query's session would. Raises as `bind` does."""
         return bind(
-            predicate,
+            self.whole(predicate),
             schema,
             session_time_zone=self.session_time_zone,
             case_sensitive=self.case_sensitive,
@@ -286,9 +291,12 @@ def plan_scan(
     opened.catalog.expect([*fields(rewritten), *([] if order is None else [order.first.field])])
     implied = implied_by(rewritten, opened)
     query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied, order)
-    pruned = run(query, faults, predicate=brief(sql), index=_describe(opened))
+    asked = brief(sql) if settings.semi_join is None else f"{brief(sql)} AND {settings.semi_join}"
+    pruned = run(query, faults, predicate=asked, index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
-    named = tuple(dict.fromkeys([*named_columns(predicate, binder), *(() if order is None else order.names)]))
+    named = tuple(
+        dict.fromkeys([*named_columns(settings.whole(predicate), binder), *(() if order is None else order.names)])
+    )
     survivors, report = (
         pruned.survivors,
         replace(

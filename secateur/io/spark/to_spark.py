@@ -44,6 +44,7 @@ from secateur.io.scan.read_path import (
 )
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
+from secateur.io.spark.join_keys import semi_joined
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan
 from secateur.io.spark.top_n import found_here, frame_of, limited
@@ -114,7 +115,7 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
         )
     else:
         frame = rows_or_scan
-    return limited(scan, frame.where(scan.sql)).select(*wanted)
+    return limited(scan, semi_joined(scan, frame.where(scan.sql))).select(*wanted)
 
 
 def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoReturn:
