@@ -22,6 +22,7 @@ from secateur.index.naming import ByFieldId, ColumnNaming
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_condition, tuple_order
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.row_places import place_called
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
@@ -175,18 +176,36 @@ class PlannedScan(ScanPlan):
         matching = self.survivors.fully_matching
         return matching if touched is None else matching & ~touched[blocks.file]
 
-    def affected(self) -> Affected:
-        """Return the files that a DELETE or UPDATE of the matching rows keeps, drops, or rewrites.
+    def affected(self, *, exact: bool = False) -> Affected:
+        """Return the files that a DELETE, an UPDATE or a MERGE of the matching rows keeps, drops, or rewrites.
 
-        Uses metadata only: a file may be listed as rewritten even if all or none of its rows match. Rows for which the
-        predicate is NULL do not match. Raises ValueError for a plan with a limit, which leaves out blocks that match.
+        By metadata only, a file may be listed as rewritten even if all or none of its rows match. If `exact`, blocks in
+        doubt are read, in the columns of the predicate and the keys alone. Rows for which the predicate is NULL do not
+        match. Raises ValueError for a plan with a limit, which leaves out blocks that match; with `exact` also as
+        :meth:`to_arrow` does.
         """
         if self.limit is not None:
             raise ValueError(f"a plan with limit={self.limit} does not say which files hold matching rows")
         blocks = self.survivors.blocks
         rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
-        return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
+        matching = self.survivors.fully_matching
+        if not exact:
+            return affected_files(self.paths, live, blocks, matching)
+        hit, whole = self._counted(np.flatnonzero(~matching))
+        held = np.flatnonzero(matching | hit)
+        return affected_files(self.paths, live, blocks.take(held), (matching | whole)[held])
+
+    def _counted(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read some surviving blocks; return which of all hold a match, and which match with all their live rows."""
+        self.require_supported()
+        reader, order = self._reader(()), self.order()
+        chosen = order[np.isin(order, positions)]
+        counts = read_ahead(lambda file: list(reader.counts(file)), self.blocks_at(chosen, reader).by_file())
+        matching, live = np.array([pair for file in counts for pair in file], np.int64).reshape(-1, 2).T
+        hit, whole = np.zeros(len(order), bool), np.zeros(len(order), bool)
+        hit[chosen], whole[chosen] = matching > 0, matching == live
+        return hit, whole
 
     def is_current(self) -> bool:
         """Return whether all files of the plan are still live and unchanged, by one listing or the table's current
@@ -217,13 +236,20 @@ class PlannedScan(ScanPlan):
         return from_numpy(self.file_ordinals)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
-        """Return the table's fields of the given names, or all. Raises UnknownColumn."""
+        """Return the table's fields of the given names, or all; `_file` and `_pos` are the places of rows.
+
+        Raises UnknownColumn, and UnsupportedTable for `_row_id`.
+        """
         schema = self.opened.schema
         if columns is None:
             return list(schema)
-        zone = known_zone(self.session_time_zone)
-        resolved = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
-        return [schema.field(field.path[0]) for field in resolved]
+        binder = Binder(schema, known_zone(self.session_time_zone))
+
+        def field(name: str) -> pa.Field:
+            place = place_called(name, schema)
+            return schema.field(resolve(Column(split_name(name)), binder).path[0]) if place is None else place
+
+        return [field(name) for name in columns]
 
     def order(self) -> np.ndarray:
         """The positions of the surviving blocks, ordered by file, then row group."""

@@ -29,16 +29,14 @@ MOST_INTERVALS = 10_000  # of a column
 MOST_SPANS = 64  # batches whose intervals are merged at once
 
 
-def keys_of_frame(
-    frame: DataFrame, names: Sequence[str], *, null_safe: bool, most: int = MOST_KEYS
-) -> JoinKeys | ManyKeys:
-    """Return the distinct keys in columns of a DataFrame, or if there are more than `most`, intervals around them.
+def keys_of_frame(frame: DataFrame, names: Sequence[str], *, null_safe: bool) -> JoinKeys | ManyKeys:
+    """Return the distinct keys in columns of a DataFrame, or if there are more than MOST_KEYS, intervals around them.
 
     Spark computes either. The columns of the keys are called by their positions in `names`.
     """
     chosen = frame.select(*(col(quoted_name(name)).alias(str(i)) for i, name in enumerate(names))).distinct()
-    keys = chosen.limit(most + 1).toArrow()
-    if keys.num_rows <= most:
+    keys = chosen.limit(MOST_KEYS + 1).toArrow()
+    if keys.num_rows <= MOST_KEYS:
         return JoinKeys(keys, null_safe)
     kinds = [kind_of(field.type) for field in keys.schema]
     intervals = (_intervals(chosen, str(i)) if kind is Kind.WORD else None for i, kind in enumerate(kinds))
