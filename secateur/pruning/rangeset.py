@@ -147,6 +147,11 @@ class RangeSet:
         """The grids built so far, by thresholds [begin, end) and the word by which they are compared."""
         return {}
 
+    @cached_property
+    def longest(self) -> bytes:
+        """The longest threshold of a set of BYTES keys, not shorter than any single key inside."""
+        return max(self.thresholds.tolist(), key=len)
+
     @property
     def is_empty(self) -> bool:
         """Whether no key is inside."""
@@ -269,7 +274,9 @@ def byte_points(keys: pa.Array) -> RangeSet:
         return points(Kind.BYTES, starts)
     thresholds = np.empty(2 * len(starts), object)
     thresholds[::2], thresholds[1::2] = starts, [start + b"\0" for start in starts]
-    return RangeSet(Kind.BYTES, thresholds)
+    ranges = RangeSet(Kind.BYTES, thresholds)
+    ranges.__dict__["points"] = thresholds[::2]  # known without comparing each key's successor
+    return ranges
 
 
 def _around(keys: np.ndarray) -> np.ndarray:

@@ -10,8 +10,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secateur.pruning import rangeset
 from secateur.pruning.key_tuples import key_tuples
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.text_rows import inside
 from secateur.pruning.zones import Zones
 from secateur.values import Keys, keys_of
 from tests.support.profiles import examples
@@ -82,3 +84,13 @@ def test_equal_sets_are_equal() -> None:
 
     assert made([1, 2]) == made([2, 1, 1]) and hash(made([1, 2])) == hash(made([2, 1]))
     assert made([1, 2]) != made([1, 3]) and made([1]) != made([1], null_safe=True) and made([1]) != made([1, 2])
+
+
+BYTES = st.lists(st.binary(max_size=20) | st.sampled_from([b"a", b"a\0", b"a\0\0", b"x" * 8, b"x" * 9]))
+
+
+@examples(300)
+@given(BYTES, BYTES)
+def test_texts_are_found_among_more_keys_than_texts(keys: list[bytes], texts: list[bytes]) -> None:
+    ranges = rangeset.byte_points(pa.array(keys, pa.large_binary()))
+    assert inside(pa.array([*texts, None], pa.binary()), ranges).tolist() == [*(text in keys for text in texts), False]
