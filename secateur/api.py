@@ -220,6 +220,8 @@ def prune(
         raise ValueError(f"prune_on is 'auto', 'driver', or with spark= 'executors', not {prune_on!r}")
     if audit is not None and not 0 < audit <= 1:
         raise ValueError(f"audit is {audit}; it is the share of pruned blocks to read, more than 0 and at most 1")
+    if keys is None and (on is not None or null_safe):
+        raise ValueError("on and null_safe are about keys: pass keys=")
     order = _order([order_by] if isinstance(order_by, str) else order_by)
     if order and limit is None:
         raise ValueError("order_by needs a limit: plan without an order, and let Spark sort all rows")

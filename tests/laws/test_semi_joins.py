@@ -159,6 +159,8 @@ def test_a_block_of_one_tuple_matches_with_all_its_rows(write_table: WriteTable)
 def test_what_keys_cannot_be_is_told(table: Any, source: Any, on: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         sec.prune(table, "TRUE", keys=source, on=on)
+    with pytest.raises(ValueError, match="keys="):
+        sec.prune(table, "TRUE", on=on, null_safe=True)
 
 
 WORDS = st.lists(st.integers(-20, 20) | st.sampled_from([INT64_MIN, INT64_MAX, INT64_MIN + 1, INT64_MAX - 1]))
