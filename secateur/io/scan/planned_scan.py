@@ -189,23 +189,23 @@ class PlannedScan(ScanPlan):
         blocks = self.survivors.blocks
         rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
-        matching = self.survivors.fully_matching
         if not exact:
-            return affected_files(self.paths, live, blocks, matching)
-        hit, whole = self._counted(np.flatnonzero(~matching))
-        held = np.flatnonzero(matching | hit)
-        return affected_files(self.paths, live, blocks.take(held), (matching | whole)[held])
+            return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
+        matching, alive = self._counted()
+        gone = alive == 0
+        live = live - np.bincount(blocks.file[gone], blocks.row_count[gone], len(live)).astype(np.int64)
+        held = np.flatnonzero(matching)
+        return affected_files(self.paths, live, blocks.take(held), (matching == alive)[held])
 
-    def _counted(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read some surviving blocks; return which of all hold a match, and which match with all their live rows."""
+    def _counted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Count the matching and the live rows of every surviving block; reads those that are in doubt."""
         self.require_supported()
         reader, order = self._reader(()), self.order()
-        chosen = order[np.isin(order, positions)]
-        counts = read_ahead(lambda file: list(reader.counts(file)), self.blocks_at(chosen, reader).by_file())
-        matching, live = np.array([pair for file in counts for pair in file], np.int64).reshape(-1, 2).T
-        hit, whole = np.zeros(len(order), bool), np.zeros(len(order), bool)
-        hit[chosen], whole[chosen] = matching > 0, matching == live
-        return hit, whole
+        unsure = order[~self.sure[order]]
+        counts = read_ahead(lambda file: list(reader.counts(file)), self.blocks_at(unsure, reader).by_file())
+        matching, alive = (self.survivors.blocks.row_count.astype(np.int64) for _ in range(2))
+        matching[unsure], alive[unsure] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
+        return matching, alive
 
     def is_current(self) -> bool:
         """Return whether all files of the plan are still live and unchanged, by one listing or the table's current
