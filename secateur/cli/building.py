@@ -77,7 +77,7 @@ def index(
     table.store.require_writable()
     with (
         _told_if_interrupted(table),
-        spark_for_build(table, source.with_spark, verbose) as spark,
+        spark_for_build(table, source.cluster, verbose) as spark,
         build_progress("indexing") as progress,
     ):
         built = sec.build_index(
@@ -144,7 +144,7 @@ def refresh(
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
             _told_if_interrupted(table),
-            spark_for_build(table, source.with_spark, verbose) as spark,
+            spark_for_build(table, source.cluster, verbose) as spark,
             build_progress("indexing") as progress,
         ):
             done = sec.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
@@ -187,7 +187,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
     if not dry_run and not done.is_in_order:
         with (
             _told_if_interrupted(table),
-            spark_for_build(table, False, verbose) as spark,
+            spark_for_build(table, None, verbose) as spark,
             build_progress("merging") as progress,
         ):
             done = sec.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])

@@ -181,8 +181,8 @@ def verify(
     """
     table = source.open()
     with ExitStack() as stack:
-        is_audit = source.with_spark or sample is not None or bool(predicates)
-        spark = stack.enter_context(spark_session(context.obj)) if is_audit else None
+        is_audit = source.cluster is not None or sample is not None or bool(predicates)
+        spark = stack.enter_context(spark_session(source.cluster, context.obj)) if is_audit else None
         verification = sec.verify_index(
             table,
             spark=spark,

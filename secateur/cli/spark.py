@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC
 from typing import IO, TYPE_CHECKING
+
+import click
 
 from secateur.cli.output import is_terminal, say
 from secateur.errors import SecateurError
 from secateur.index.build.build import OnProgress
 from secateur.pruning.report import human_bytes
-from secateur.session import local_session
+from secateur.session import session_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,32 +27,54 @@ if TYPE_CHECKING:
 IN_PROCESS_BYTES = 4 << 30  # threads index a table of up to this size within a minute or two
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """Where Spark runs, as named on the command line; by default in this process, or as spark-submit was told."""
+
+    master: str | None = None
+    remote: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def session(self) -> SparkSession:
+        """Return the running session, or start one."""
+        return session_on(self.master, self.remote, self.settings)
+
+
+def settings_of(conf: Sequence[str]) -> Mapping[str, str]:
+    """Parse ``KEY=VALUE`` settings. Raises BadParameter for a setting without ``=``."""
+    for setting in conf:
+        if "=" not in setting:
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
+    return dict(setting.split("=", 1) for setting in conf)
+
+
 @contextmanager
-def spark_for_build(table: Table, wanted: bool, verbose: bool) -> Iterator[SparkSession | None]:
+def spark_for_build(table: Table, cluster: Cluster | None, verbose: bool) -> Iterator[SparkSession | None]:
     """Yield a session if one is wanted or the table is large; None if this process builds as fast."""
-    if wanted or int(table.snapshot().fresh_listing(UTC).size.sum()) > IN_PROCESS_BYTES:
-        with spark_session(verbose) as spark:
+    if cluster is not None or int(table.snapshot().fresh_listing(UTC).size.sum()) > IN_PROCESS_BYTES:
+        with spark_session(cluster, verbose) as spark:
             yield spark
     else:
         yield None
 
 
 @contextmanager
-def spark_session(verbose: bool) -> Iterator[SparkSession]:
-    """Yield the running session, or start one in local mode.
+def spark_session(cluster: Cluster | None = None, verbose: bool = False) -> Iterator[SparkSession]:
+    """Yield the running session, or start one, by default in local mode.
 
     Unless `verbose`, the JVM's output goes to a file, which is shown if an unexpected error occurs.
     """
     running = _running_session()
+    start = (cluster or Cluster()).session
     if running is not None or verbose:
-        yield running or local_session()
+        yield running or start()
         return
     if is_terminal(sys.stderr):
         say("starting Spark", "dim")
     with tempfile.TemporaryFile() as log:
         try:
             with _stderr_into(log):
-                session = local_session()
+                session = start()
             yield session
         except (SecateurError, KeyboardInterrupt):
             raise

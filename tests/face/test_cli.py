@@ -52,7 +52,10 @@ def break_snapshot(root: Path) -> None:
     snapshot.write_bytes(snapshot.read_bytes()[:-1])
 
 
-COMMANDS = ("", "index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo")
+COMMANDS = [
+    "",
+    *["index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo", "pack"],
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -141,6 +144,10 @@ MISTAKES = [
     (["prune", "{golden}", "sum(id) OVER (ORDER BY id) > 3"], "is a window function"),
     (["prune", "{golden}", "id = :id"], "give it one by --param"),
     (["drop", "{golden}"], "nothing was removed: add --yes"),
+    (["index", "{golden}", "--master", "yarn", "--remote", "sc://host"], "--master and --remote name two clusters"),
+    (["index", "{golden}", "--conf", "spark.ui.enabled"], "is not KEY=VALUE"),
+    (["pack", "packages.rar"], "an archive ends in .tar.gz"),
+    (["pack", "packages.tar.gz", "--without", "nunpy"], "does not require nunpy"),
 ]
 
 
