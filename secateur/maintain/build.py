@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from secateur.index.build.options import (
     Columns,
     auto_columns,
     called_in_index,
+    called_in_table,
     checked,
     filter_options,
     filters_of,
@@ -30,13 +32,14 @@ from secateur.index.build.survey import FileSurvey, cut, survey
 from secateur.index.build.tasks import RunTasks
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_matrix import no_bloom_matrices
-from secateur.index.model import POSTINGS, BuildOptions
+from secateur.index.model import POSTINGS, BuildOptions, indexed_columns
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
 from secateur.io.tables.table import Table, TableSnapshot
-from secateur.maintain.describe import IndexSnapshot, described
+from secateur.maintain.describe import IndexSnapshot, described, undone
 from secateur.maintain.entries import settled
+from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 
 if TYPE_CHECKING:
@@ -61,6 +64,7 @@ def build_index(
     fan_out: int = FAN_OUT,
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
+    dry_run: bool = False,
 ) -> IndexSnapshot:
     """Index a table and publish the index in one atomic create. Until it returns, readers see the old index.
 
@@ -101,11 +105,15 @@ def build_index(
         The approximate number of blocks in a segment, and of children of a node in the tree above the segments.
     on_survey, on_progress
         Called with the totals once footers are read, and with the files, rows and bytes done.
+    dry_run
+        Write nothing; estimate the cost. All footers are read, and a part of the index, of at most 256 MiB of data
+        files, is built in a temporary directory of this machine. Sizes and time are extrapolated from it by rows.
 
     Returns
     -------
     IndexSnapshot
-        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`.
+        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`. Of a dry run, the
+        number is 0, and ``estimate`` has the bytes of every structure and the seconds of a build.
 
     Raises
     ------
@@ -113,7 +121,8 @@ def build_index(
     InvalidOption
         For an unreadable sort key or setting, or a fan-out below 2.
     """
-    table.store.require_writable()
+    if not dry_run:
+        table.store.require_writable()
     if fan_out < 2:
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
@@ -121,7 +130,7 @@ def build_index(
         listed(sort_key), filters, listed(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
     )
     auto = auto if isinstance(auto, bool) else listed(auto)
-    return build_with(table, runner(spark), options, auto, (on_survey, on_progress))
+    return build_with(table, runner(spark), options, auto, (on_survey, on_progress), dry_run=dry_run)
 
 
 def build_with(
@@ -130,6 +139,8 @@ def build_with(
     options: BuildOptions,
     auto: Sequence[str] | bool = (),
     progress: tuple[OnProgress | None, OnProgress | None] = (None, None),
+    *,
+    dry_run: bool = False,
 ) -> IndexSnapshot:
     """Index a table with options that use the table's column names; see :func:`build_index`. Raises the same."""
     now = table.snapshot(fresh=True)
@@ -138,9 +149,14 @@ def build_with(
         raise TableNotFound(f"{table.location} holds no Parquet file")
     if isinstance(now.naming, ByFieldId):
         options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
+    begun = time.monotonic()
     surveys = survey(run, now.open_for_index, files, sort_paths(options))
     schema = index_schema(now, [(item.file.path, item.schema) for item in surveys])
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
+    if dry_run:
+        estimate = estimated(now, surveys, schema, options, time.monotonic() - begun)
+        columns = [now.naming.in_table(column.path) for column in indexed_columns(schema)]
+        return undone(table.store.location, called_in_table(options, now.naming), columns, estimate)
     with new_build(table.store) as build:
         nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})
         segments = write_index(now, run, build, surveys, nothing, (), (schema, options), progress)
