@@ -18,6 +18,7 @@ from secateur.cli.spark import build_progress, spark_for_build
 from secateur.cli.status import Interrupted
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.table import Table
+from secateur.maintain.build import require_columns
 from secateur.maintain.describe import IndexSnapshot
 from secateur.maintain.estimate import BuildEstimate, Saving
 from secateur.maintain.refresh import Refreshed
@@ -90,6 +91,8 @@ def index(
     table = source.open()
     if not dry_run:
         table.store.require_writable()
+    named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *(() if auto == ("*",) else auto))
+    require_columns(table, sort_key, named)
     with (
         _told_if_interrupted(table),
         spark_for_build(table, source.cluster, verbose) as spark,

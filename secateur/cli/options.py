@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -13,8 +14,9 @@ import click
 
 import secateur as sec
 from secateur.cli.spark import Cluster, settings_of, spark_session
+from secateur.cli.status import TABLE
 from secateur.errors import SecateurError
-from secateur.io.storage.redaction import without_secrets
+from secateur.io.storage.redaction import redacted_location, without_secrets
 from secateur.pruning.functions.zone_names import zone_of
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         conf: tuple[str, ...],
         **others: Any,
     ) -> Any:
+        click.get_current_context().meta[TABLE] = shlex.quote(redacted_location(path))
         if master and remote:
             raise click.UsageError("--master and --remote name two clusters")
         wanted = with_spark or master or remote or conf

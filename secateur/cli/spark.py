@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from secateur.io.tables.table import Table
 
+LINE_SECONDS = 5.0  # between lines of progress where there is no terminal
 IN_PROCESS_BYTES = 4 << 30  # threads index a table of up to this size within a minute or two
 
 
@@ -107,14 +109,16 @@ def _stderr_into(log: IO[bytes]) -> Iterator[None]:
 
 @contextmanager
 def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress | None]]:
-    """Yield a build's callbacks `on_survey` and `on_progress`, which draw a bar on a terminal."""
+    """Yield a build's callbacks `on_survey` and `on_progress`: a bar on a terminal, elsewhere a line now and then."""
     if not is_terminal(sys.stderr):
-        yield None, None
+        lines = ProgressLines(title)
+        yield lines.on_survey, lines.on_progress
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn())
+    times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(12), TextColumn("{task.fields[done]}"), *times)
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None, done="reading footers")
         totals = (0, 0, 0)
@@ -154,6 +158,31 @@ def step_progress() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def _done(done: tuple[int, int, int], totals: tuple[int, int, int]) -> str:
-    files, rows, size = (f"{part:,}/{whole:,}" for part, whole in zip(done, totals, strict=True))
-    size = f"{human_bytes(done[2])}/{human_bytes(totals[2])}"
-    return f"{files} files  {rows} rows  {size}"
+    return f"{done[0]:,}/{totals[0]:,} files  {human_bytes(done[2])}/{human_bytes(totals[2])}"
+
+
+@dataclass
+class ProgressLines:
+    """A build's progress as lines on stderr, one every few seconds, with what is left by the bytes done so far."""
+
+    title: str
+    totals: tuple[int, int, int] = (0, 0, 0)
+    begun: float = 0.0
+    due: float = 0.0
+
+    def on_survey(self, files: int, rows: int, size: int) -> None:
+        """Take the totals."""
+        self.totals, self.begun = (files, rows, size), time.monotonic()
+        self.due = self.begun + LINE_SECONDS
+
+    def on_progress(self, files: int, rows: int, size: int) -> None:
+        """Print what is done, if a line is due."""
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due = now + LINE_SECONDS
+        left = (now - self.begun) / size * (self.totals[2] - size) if size else None
+        say(
+            f"{self.title}: {_done((files, rows, size), self.totals)}"
+            + ("" if left is None else f"  about {left:.0f} s left")
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,14 +37,21 @@ from secateur.index.model import POSTINGS, BuildOptions, indexed_columns
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
+from secateur.index.zones.sort_key import parse_sort_key
+from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, described, undone
 from secateur.maintain.entries import settled
 from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+FILES_ASKED = 8  # whose footers are read for the names of columns
 
 
 def build_index(
@@ -130,7 +138,30 @@ def build_index(
         listed(sort_key), filters, listed(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
     )
     auto = auto if isinstance(auto, bool) else listed(auto)
+    require_columns(
+        table, options.sort_key, [*(f.column for f in filters), *gaps, *(() if isinstance(auto, bool) else auto)]
+    )
     return build_with(table, runner(spark), options, auto, (on_survey, on_progress), dry_run=dry_run)
+
+
+def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str]) -> None:
+    """Raise UnknownColumn for a column that some files lack, among them the oldest and the newest.
+
+    It reads a few footers, and so a misspelt name is found before Spark starts and all footers are read. A column that
+    only other files have is known by a schema that the table was opened with.
+    """
+    now = table.snapshot()
+    known = now.stored_schema
+    if known is None:
+        listing = now.listing(dt.UTC)
+        if not len(listing.size):
+            return
+        by_age = np.argsort(listing.modified, kind="stable")
+        some = np.unique(np.linspace(0, len(by_age) - 1, FILES_ASKED).astype(int))
+        known = merge_schemas(now.schemas(listing, by_age[some]))
+    binder = Binder(known, dt.UTC)
+    for path in (*(column.path for column in parse_sort_key(sort_key)), *map(split_name, names)):
+        resolve(Column(path), binder)
 
 
 def build_with(
