@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
@@ -54,7 +54,7 @@ class ColumnRow:
     pages: bool
     filters: tuple[str, ...]
     sort_key: int | None  # position in the sort key, from 1
-    bytes: dict[str, int]  # by structure
+    bytes: Mapping[str, int]  # by structure
 
 
 @click.command()

@@ -39,6 +39,7 @@ from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, described, undone
 from secateur.maintain.entries import settled
@@ -51,11 +52,13 @@ from secateur.pruning.predicate.resolve import Binder, resolve
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from secateur.io.tables.open import Source
+
 FILES_ASKED = 8  # whose footers are read for the names of columns
 
 
 def build_index(
-    table: Table,
+    table: Table | Source,
     *,
     spark: SparkSession | None = None,
     sort_key: Sequence[str] = (),
@@ -129,6 +132,7 @@ def build_index(
     InvalidOption
         For an unreadable sort key or setting, or a fan-out below 2.
     """
+    table = as_table(table)
     if not dry_run:
         table.store.require_writable()
     if fan_out < 2:

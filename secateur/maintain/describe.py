@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
 from secateur.index.build.options import called_in_table
@@ -15,9 +16,13 @@ from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
 from secateur.io.scan.index_coverage import Covered, covered
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.entries import require_snapshot
 from secateur.maintain.estimate import LARGE, BuildEstimate
+
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def undone(location: str, options: BuildOptions, columns: Sequence[Path], estima
     )
 
 
-def describe_index(table: Table) -> IndexSnapshot:
+def describe_index(table: Table | Source) -> IndexSnapshot:
     """Describe the current index of a table, and what it covers now.
 
     Returns
@@ -97,6 +102,7 @@ def describe_index(table: Table) -> IndexSnapshot:
     ------
     IndexMissing, IndexFault
     """
+    table = as_table(table)
     return described(table)
 
 
