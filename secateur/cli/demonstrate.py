@@ -81,7 +81,7 @@ def demo(context: click.Context, scale_factor: float, directory: Path, keep: boo
 
 
 def _run(verbose: bool, directory: Path, scale_factor: float, keep: bool, as_json: bool) -> Demo:
-    with spark_session(verbose) as spark:
+    with spark_session(verbose=verbose) as spark:
         from secateur.demo import run_demo
 
         return run_demo(spark, directory, scale_factor=scale_factor, fresh=not keep, events=_events(as_json))
