@@ -165,7 +165,7 @@ def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segme
     return replace(
         segments,
         files=FileTable(
-            paths, files.size, files.modified, files.witness, np.zeros(n, np.int64), blocks, rows, size, segment
+            paths, files.size, files.stamp, files.witness, np.zeros(n, np.int64), blocks, rows, size, segment
         ),
     )
 

@@ -21,7 +21,7 @@ class FileIdentity:
 
     path: str  # below the table
     size: int  # bytes
-    modified: int  # nanoseconds since the epoch, or what the table's listing has instead
+    stamp: int  # when the file was written: nanoseconds since the epoch, or for Iceberg the snapshot
     witness: int
     end: int = field(default=0, compare=False)
 
@@ -31,14 +31,14 @@ def identities(paths: pa.Array, *parts: np.ndarray) -> list[FileIdentity]:
     return [FileIdentity(*fields) for fields in zip(paths.to_pylist(), *(part.tolist() for part in parts), strict=True)]
 
 
-def listing_id(paths: pa.Array, size: np.ndarray, modified: np.ndarray, witness: np.ndarray) -> int:
-    """Return a 128-bit id of a listing: equal ids mean equal paths, sizes, modification times and witnesses.
+def listing_id(paths: pa.Array, size: np.ndarray, stamp: np.ndarray, witness: np.ndarray) -> int:
+    """Return a 128-bit id of a listing: equal ids mean equal paths, sizes, stamps and witnesses.
 
     It is MurmurHash3 x64_128 of the number of files, the arrays of Arrow strings with 64-bit offsets, sizes,
-    modification times and witnesses.
+    stamps and witnesses.
     """
     offsets, texts = text_parts(paths.cast(pa.large_string()))
     digest = mmh3.mmh3_x64_128(len(paths).to_bytes(8, "little"))
-    for array in (offsets, texts, size, modified, witness):
+    for array in (offsets, texts, size, stamp, witness):
         digest.update(np.ascontiguousarray(array).data)
     return digest.uintdigest()

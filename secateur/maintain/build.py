@@ -160,7 +160,7 @@ def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str])
         listing = now.listing(dt.UTC)
         if not len(listing.size):
             return
-        by_age = np.argsort(listing.modified, kind="stable")
+        by_age = np.argsort(listing.stamp, kind="stable")
         some = np.unique(np.linspace(0, len(by_age) - 1, FILES_ASKED).astype(int))
         known = merge_schemas(now.schemas(listing, by_age[some]))
     binder = Binder(known, dt.UTC)

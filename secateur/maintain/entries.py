@@ -33,7 +33,7 @@ def require_snapshot(table: Table) -> Snapshot:
 
 def live_files(listing: Listing) -> list[FileIdentity]:
     """Return the identities of a listing's files, ordered by path."""
-    return identities(listing.paths, listing.size, listing.modified, listing.known_as)
+    return identities(listing.paths, listing.size, listing.stamp, listing.known_as)
 
 
 def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, list[FileIdentity]]:
@@ -59,8 +59,8 @@ def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
     now = time.time()
     if table.id is not None:  # such tables have snapshot ids in place of times
         return np.zeros(len(listing.size))
-    is_exact = listing.modified % _SECOND != 0
-    left = np.where(is_exact, 0.0, _left(listing.modified, MOST_WAIT, now))
+    is_exact = listing.stamp % _SECOND != 0
+    left = np.where(is_exact, 0.0, _left(listing.stamp, MOST_WAIT, now))
     return np.maximum(left, _left(listing.witness, TICK, now))
 
 

@@ -58,7 +58,7 @@ def listings(draw: st.DrawFn) -> Listing:
     return Listing(
         paths=pa.array(paths),
         size=np.array(draw(st.lists(st.integers(0, 2**62), min_size=n, max_size=n)), np.int64),
-        modified=np.array(draw(st.lists(st.integers(0, 2**62), min_size=n, max_size=n)), np.int64),
+        stamp=np.array(draw(st.lists(st.integers(0, 2**62), min_size=n, max_size=n)), np.int64),
         witness=np.array(draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=n, max_size=n)), np.int64),
         partitions=Partitions(
             tuple(pa.field(name, t) for name, t in zip(NAMES, types, strict=False)),
@@ -90,7 +90,7 @@ def listed(listing: Listing, blocks: Sequence[tuple[int, int, int]]) -> BlockLis
 def told(blocks: BlockList) -> list[tuple[object, ...]]:
     """What readers are told, block by block."""
     return [
-        (file.path, file.size, file.modified, file.witness, row_group, residual, file.options)
+        (file.path, file.size, file.stamp, file.witness, row_group, residual, file.options)
         for file in blocks.by_file()
         for row_group, residual in zip(file.row_groups, file.residual, strict=True)
     ]
@@ -102,7 +102,7 @@ def expected(listing: Listing, blocks: Sequence[tuple[int, int, int]]) -> list[t
         (
             listing.paths[file].as_py(),
             int(listing.size[file]),
-            int(listing.modified[file]),
+            int(listing.stamp[file]),
             int(listing.witness[file]),
             row_group,
             residual,
@@ -137,7 +137,7 @@ def test_a_part_of_a_file_has_its_own_row_groups_only() -> None:
     whole = listed(listing, [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 0), (1, 2, 1)])
     (only,) = BlockList.from_bytes(whole.between(3, 5).to_bytes()).by_file()
     assert only == FileBlocks(
-        path="b", size=6, modified=0, witness=0, row_groups=(1, 2), residual=(0, 1), rows=(None, None), options={}
+        path="b", size=6, stamp=0, witness=0, row_groups=(1, 2), residual=(0, 1), rows=(None, None), options={}
     )
 
 
@@ -191,7 +191,7 @@ def with_survivors(plan: Scan, files: int, per_file: int, block_bytes: int) -> S
     listing = Listing(
         paths=pa.compute.binary_join_element_wise("day=2024-01-01/part-", number, ".parquet", ""),
         size=np.full(files, per_file * block_bytes),
-        modified=np.zeros(files, np.int64),
+        stamp=np.zeros(files, np.int64),
         witness=np.zeros(files, np.int64),
         partitions=Partitions((pa.field("day", pa.date32()),), (days,)),
     )

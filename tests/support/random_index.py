@@ -61,7 +61,7 @@ class Block:
     values: Mapping[str, Sequence[Any]]
 
 
-IDENTITY = ("size", "modified", "witness")  # of a file, with its path
+IDENTITY = ("size", "stamp", "witness")  # of a file, with its path
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class File:
 
     path: str
     size: int
-    modified: int
+    stamp: int
     witness: int
     blocks: tuple[Block, ...]
 
     @property
     def identity(self) -> FileIdentity:
         """What tells it from other files."""
-        return FileIdentity(self.path, self.size, self.modified, self.witness)
+        return FileIdentity(self.path, self.size, self.stamp, self.witness)
 
     @cached_property
     def zone_maps(self) -> dict[str, ZoneMap]:
@@ -150,9 +150,9 @@ class Maker:
         counts = self.random.choice([0, 1, 2, 5], n, p=[0.1, 0.3, 0.3, 0.3]).tolist()
         low, span = int(self.random.integers(0, 50)), int(self.random.choice([1, 20], p=[0.2, 0.8]))
         blocks = [Block(n, int(self.random.integers(1, 99)), self.values(n, low, span, width)) for n in counts]
-        size, modified, witness = self.random.integers(1, 9, 3).tolist()
+        size, stamp, witness = self.random.integers(1, 9, 3).tolist()
         size += LEAST_BLOCK * len(blocks)  # of which every row group takes some bytes
-        return File(path, size, modified, witness, tuple(blocks))
+        return File(path, size, stamp, witness, tuple(blocks))
 
     def values(self, n: int, low: int, span: int, width: int) -> dict[str, list[Any]]:
         """Rows of a block: numbers from a range of their own, as text with a prefix of some width, some NULL."""
@@ -287,8 +287,8 @@ class Live(NamesOnly):
         return np.array([file.size for file in self.files], np.int64)
 
     @property
-    def modified(self) -> np.ndarray:
-        return np.array([file.modified for file in self.files], np.int64)
+    def stamp(self) -> np.ndarray:
+        return np.array([file.stamp for file in self.files], np.int64)
 
     @property
     def known_as(self) -> np.ndarray:

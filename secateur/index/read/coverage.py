@@ -42,7 +42,7 @@ class LiveFiles(Protocol):
     def size(self) -> np.ndarray: ...
 
     @property
-    def modified(self) -> np.ndarray: ...
+    def stamp(self) -> np.ndarray: ...
 
     @property
     def known_as(self) -> np.ndarray:
@@ -268,7 +268,7 @@ def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:
     candidate = pc.fill_null(entry, -1).to_numpy().astype(np.int64)
     same = candidate >= 0
     same[same] = (entries.size[same] == live.size[candidate[same]]) & (
-        entries.modified[same] == live.modified[candidate[same]]
+        entries.stamp[same] == live.stamp[candidate[same]]
     )
     return np.where(same, candidate, -1)
 

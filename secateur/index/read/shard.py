@@ -72,7 +72,7 @@ class _ShareFiles(NamesOnly):
     def size(self) -> np.ndarray:
         return np.zeros(len(self.share.survives), np.int64)
 
-    modified = known_as = size
+    stamp = known_as = size
 
     def zones(self, column: Field) -> Zones | None:
         return self.share.names.get(column)

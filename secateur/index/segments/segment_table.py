@@ -49,7 +49,7 @@ class FileTable:
 
     path: pa.Array  # large_string
     size: np.ndarray
-    modified: np.ndarray
+    stamp: np.ndarray
     witness: np.ndarray
     end: np.ndarray  # checksums of their last bytes; 0: unknown
     block_count: np.ndarray
@@ -64,7 +64,7 @@ class FileTable:
 
     def identities(self) -> list[FileIdentity]:
         """Return the identities of the files, in order."""
-        return identities(self.path, self.size, self.modified, self.witness, self.end)
+        return identities(self.path, self.size, self.stamp, self.witness, self.end)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class FileCounts:
     byte_count: np.ndarray
 
 
-_FILE_ARRAYS = ("size", "modified", "witness", "end", "block_count", "row_count", "byte_count", "segment")
+_FILE_ARRAYS = ("size", "stamp", "witness", "end", "block_count", "row_count", "byte_count", "segment")
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def summarised(
     table = FileTable(
         pa.array([file.path for file in files], pa.large_string()),
         _integers([file.size for file in files]),
-        _integers([file.modified for file in files]),
+        _integers([file.stamp for file in files]),
         _integers([file.witness for file in files]),
         _integers([file.end for file in files]),
         block_count,

@@ -83,9 +83,7 @@ def encode_snapshot(
     """Encode a snapshot file."""
     files = segments.files
     order = pc.sort_indices(files.path).to_numpy()
-    listed = listing_id(
-        files.path.take(pa.array(order)), *(a[order] for a in (files.size, files.modified, files.witness))
-    )
+    listed = listing_id(files.path.take(pa.array(order)), *(a[order] for a in (files.size, files.stamp, files.witness)))
     meta = {
         "number": number,
         "created": created,
@@ -104,7 +102,7 @@ def encode_snapshot(
     counts = (files.block_count, files.row_count, files.byte_count)
     live = np.empty(len(order), np.int64)
     live[order] = np.arange(len(order))
-    writer.add("files", [files.size, files.modified, files.witness, files.end, *counts, files.segment, live])
+    writer.add("files", [files.size, files.stamp, files.witness, files.end, *counts, files.segment, live])
     for chunk, stored in segments.directory.items():
         writer.add(f"where/{written_name(chunk)}", [stored.at, stored.size, stored.crc])
     for f, bloom_matrices in segments.bloom_matrices.items():

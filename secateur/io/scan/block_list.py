@@ -67,7 +67,7 @@ class BlockList:
             yield FileBlocks(
                 path=path,
                 size=self.files.column(_SIZE)[i].as_py(),
-                modified=self.files.column(_MODIFIED)[i].as_py(),
+                stamp=self.files.column(_MODIFIED)[i].as_py(),
                 witness=self.files.column(_WITNESS)[i].as_py(),
                 row_groups=tuple(self.row_group[blocks].tolist()),
                 residual=tuple(self.residual[blocks].tolist()),
@@ -175,10 +175,10 @@ def block_list(
     """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
-    numbers = (pa.array(values[ordinals], pa.int64()) for values in (listing.size, listing.modified, listing.witness))
+    numbers = (pa.array(values[ordinals], pa.int64()) for values in (listing.size, listing.stamp, listing.witness))
     columns = [listing.paths.take(pa.array(ordinals)), *numbers, options]
     return BlockList(
-        pa.RecordBatch.from_arrays(columns, names=["path", "size", "modified", "witness", "told"]),
+        pa.RecordBatch.from_arrays(columns, names=["path", "size", "stamp", "witness", "told"]),
         np.append(starts, len(file)),
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),

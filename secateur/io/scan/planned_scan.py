@@ -219,7 +219,7 @@ class PlannedScan(ScanPlan):
         if places.null_count:
             return False
         at, in_plan = places.to_numpy(), files.to_numpy()
-        pairs = ((now.size, then.size), (now.modified, then.modified), (now.witness, then.witness))
+        pairs = ((now.size, then.size), (now.stamp, then.stamp), (now.witness, then.witness))
         return all(bool((new[at] == old[in_plan]).all()) for new, old in pairs)
 
     def means_the_same(self, *, ansi: bool) -> bool:

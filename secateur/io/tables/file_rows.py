@@ -20,7 +20,7 @@ class FileBlocks:
 
     path: str
     size: int  # bytes of the whole file when it was listed
-    modified: int  # time in nanoseconds, or what the table's listing has in its place
+    stamp: int  # as listed
     witness: int  # distinguishes it from another file in its place
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # for every row group, indices into the reader's residuals

@@ -54,7 +54,7 @@ class Listing(NamesOnly):
 
     paths: pa.Array  # below the table
     size: np.ndarray  # bytes
-    modified: np.ndarray  # nanoseconds since the epoch
+    stamp: np.ndarray  # int64: when files were written, in nanoseconds since the epoch, or other numbers in their place
     witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
     partitions: Partitions
     own_metadata: bool = False  # whether files have a column named like Spark's hidden one
@@ -66,13 +66,13 @@ class Listing(NamesOnly):
         return self.witness if self.recognised is None else self.recognised
 
     def identity(self, ordinal: int) -> tuple[int, int, int]:
-        """Return size, modification time and witness of a file as listed."""
-        return int(self.size[ordinal]), int(self.modified[ordinal]), int(self.witness[ordinal])
+        """Return size, stamp and witness of a file as listed."""
+        return int(self.size[ordinal]), int(self.stamp[ordinal]), int(self.witness[ordinal])
 
     @cached_property
     def id(self) -> int:
         """The identity of the files, regardless of the zone in which partition values were read."""
-        return listing_id(self.paths, self.size, self.modified, self.known_as)
+        return listing_id(self.paths, self.size, self.stamp, self.known_as)
 
     @cached_property
     def file_names(self) -> pa.Array:

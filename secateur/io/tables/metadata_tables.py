@@ -143,7 +143,7 @@ def listed_files(listing: Listing, delete_files: np.ndarray) -> pa.Table:
         "content": pa.repeat("data", n),
         "format": pa.repeat("PARQUET", n),
         "bytes": from_numpy(listing.size),
-        "modified": from_numpy(listing.modified).cast(pa.timestamp("ns", "UTC")),
+        "modified": from_numpy(listing.stamp).cast(pa.timestamp("ns", "UTC")),
         "delete_files": from_numpy(delete_files),
     }
     return files_table(known, partition_struct(listing.partitions.fields, listing.partitions.values, n))

@@ -46,7 +46,7 @@ class FileList:
         at = at.to_numpy().astype(np.int64)
         same = at >= 0
         same[same] = files.size[same] == self.size[at[same]]
-        same[same] = files.modified[same] // _NANOSECONDS == self.modified[at[same]]
+        same[same] = files.stamp[same] // _NANOSECONDS == self.modified[at[same]]
         entries = np.flatnonzero(same)
         count = np.bincount(at[entries], minlength=len(self.size))
         entries = entries[count[at[entries]] == 1]  # two entries of one millisecond are ambiguous
@@ -56,7 +56,7 @@ class FileList:
             self.partitions.fields, tuple(values.take(from_numpy(order)) for values in self.partitions.values)
         )
         paths = self.paths.take(from_numpy(order))
-        identity = self.size[order], files.modified[entries], files.witness[entries]
+        identity = self.size[order], files.stamp[entries], files.witness[entries]
         listing = Listing(paths, *identity, partitions, own_metadata=True)
         return KnownFiles(listing, order, np.setdiff1d(np.arange(len(self.size)), order, assume_unique=True))
 
@@ -73,7 +73,7 @@ class KnownFiles:
         """Return the same files; of those with an entry, only those where `kept` (bool, one per such file)."""
         chosen, listing = from_numpy(np.flatnonzero(kept)), self.listing
         values = tuple(each.take(chosen) for each in listing.partitions.values)
-        identity = listing.size[kept], listing.modified[kept], listing.witness[kept]
+        identity = listing.size[kept], listing.stamp[kept], listing.witness[kept]
         partitions = Partitions(listing.partitions.fields, values)
         found = Listing(listing.paths.take(chosen), *identity, partitions, own_metadata=listing.own_metadata)
         return KnownFiles(found, self.ordinals[kept], np.union1d(self.others, self.ordinals[~kept]))

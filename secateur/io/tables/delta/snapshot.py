@@ -113,7 +113,7 @@ class DeltaSnapshot:
         return DeltaListing(
             paths=files["path"].combine_chunks(),
             size=files["size"].to_numpy(),
-            modified=files["modified"].to_numpy() * _MILLISECOND,
+            stamp=files["modified"].to_numpy() * _MILLISECOND,
             witness=np.zeros(len(files), np.int64),  # data files are never written twice
             partitions=typed_partitions(files["partition"].combine_chunks(), metadata.partition_fields, zone),
             metadata=metadata,

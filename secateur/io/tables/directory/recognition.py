@@ -50,7 +50,7 @@ def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -
     file = alike(listing, entries)
     differs = (file >= 0) & (entries.end != 0)
     differs[differs] = entries.witness[differs] != listing.witness[file[differs]]
-    differs[differs] = listing.modified[file[differs]] != 0  # else there is no time, and any file of the size matches
+    differs[differs] = listing.stamp[file[differs]] != 0  # else there is no time, and any file of the size matches
     doubtful = np.flatnonzero(differs)
     if not len(doubtful):
         return listing

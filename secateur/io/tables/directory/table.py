@@ -195,7 +195,7 @@ class ParquetDirectory:
         not.
         """
         place = *self.places.of(file.path), self.full_path(file.path)
-        listed = ListedFile(*place, file.size, file.modified, file.witness)
+        listed = ListedFile(*place, file.size, file.stamp, file.witness)
         from secateur.io.parquet.parquet_file import open_rows
 
         try:

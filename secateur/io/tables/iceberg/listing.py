@@ -38,7 +38,7 @@ Specs = Mapping[int, Sequence[PartitionField]]
 
 @dataclass(frozen=True)
 class IcebergListing(Listing):
-    """The data files of a snapshot, ordered by path. `modified` is the id of the snapshot that added a file, mixed with
+    """The data files of a snapshot, ordered by path. `stamp` is the id of the snapshot that added a file, mixed with
     a number for the table's name mapping if it has one.
 
     Files are named as in manifests: usually by URI. An index entry belongs to a path, a size and the snapshot that

@@ -186,12 +186,12 @@ class IcebergSnapshot:
         paths = data.files.column("path")
         order = pc.sort_indices(paths).to_numpy().astype(np.int64)
         chosen = data.files.take(pa.array(order))
-        modified = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy() ^ self._mapping_code
+        stamp = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy() ^ self._mapping_code
         listing = IcebergListing(
             paths=chosen.column("path"),
             size=chosen.column("size").to_numpy(),
-            modified=modified,
-            witness=np.zeros(len(modified), np.int64),  # data files are never written twice
+            stamp=stamp,
+            witness=np.zeros(len(stamp), np.int64),  # data files are never written twice
             partitions=Partitions((), ()),
             own_metadata=True,
             schema=self.declared_schema,

@@ -68,7 +68,7 @@ def _record(segments: Segments, i: int) -> Record:
     own = np.flatnonzero(files.segment == i)
     arrays = (
         files.size,
-        files.modified,
+        files.stamp,
         files.witness,
         files.end,
         files.block_count,

@@ -36,7 +36,7 @@ def test_a_file_is_known_by_its_whole_identity(
     table = SimpleNamespace(
         path=pa.array(paths, pa.large_string()),
         size=np.array(size, np.int64),
-        modified=np.array(modified, np.int64),
+        stamp=np.array(modified, np.int64),
         witness=np.zeros(len(size), np.int64),
     )
     known = listed(files).known_to(SimpleNamespace(files=table))  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def test_a_file_is_known_by_its_whole_identity(
     assert told == sorted(told)
     for position, i in enumerate(known.ordinals.tolist()):
         assert (told[position], known.listing.size[position]) == files[i][:2]
-        assert known.listing.modified[position] == fits[i][0][2]
+        assert known.listing.stamp[position] == fits[i][0][2]
         assert known.listing.partitions.values[0][position].as_py() == i
     kept = np.array([chosen.draw(st.booleans()) for _ in known.ordinals], bool)
     some = known.among(kept)
