@@ -22,13 +22,16 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
     spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py)
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
-.PHONY: help demo test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: $(STAMP) ## make a table, index it, and show what a query then skips
+demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: requests, bytes and seconds of both
 	$(BIN)/secateur demo
+
+demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
+	$(BIN)/secateur demo --local
 
 test: lint types oldest ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC
 from typing import IO, TYPE_CHECKING
@@ -35,21 +35,21 @@ def spark_for_build(table: Table, wanted: bool, verbose: bool) -> Iterator[Spark
 
 
 @contextmanager
-def spark_session(verbose: bool) -> Iterator[SparkSession]:
-    """Yield the running session, or start one in local mode.
+def spark_session(verbose: bool, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Yield the running session, or start one in local mode, with some more settings.
 
     Unless `verbose`, the JVM's output goes to a file, which is shown if an unexpected error occurs.
     """
     running = _running_session()
     if running is not None or verbose:
-        yield running or local_session()
+        yield running or local_session(**(settings or {}))
         return
     if is_terminal(sys.stderr):
         say("starting Spark", "dim")
     with tempfile.TemporaryFile() as log:
         try:
             with _stderr_into(log):
-                session = local_session()
+                session = local_session(**(settings or {}))
             yield session
         except (SecateurError, KeyboardInterrupt):
             raise
