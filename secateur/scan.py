@@ -97,6 +97,21 @@ class Scan(PlannedScan):
         text = f"{report}\nread path: {read_path}"
         return f"{text}\n\n{self.explanation}" if verbose else text
 
+    def to_html(self) -> str:
+        """Return a self-contained HTML page: what each stage left, where all blocks lie, the bounds of columns.
+
+        This reads the list of all blocks of the table from the index, or from footers, but no data.
+        """
+        from secateur.html.plan_page import page, plan_parts
+
+        return page(self.report.predicate, plan_parts(self))
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        from secateur.html.plan_page import fragment, plan_parts
+
+        return fragment(plan_parts(self, 3))
+
     @cached_property
     def explanation(self) -> Explanation:
         """Return what prunes for each conjunct of the predicate, and what could; see :meth:`explain`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import secateur as sec
 from secateur.cli.lake import s3_trouble, show_lake
 from secateur.cli.options import json_option
 from secateur.cli.output import (
@@ -31,7 +33,7 @@ from secateur.cli.output import (
     show_sheet,
 )
 from secateur.cli.spark import build_progress, spark_session
-from secateur.cli.status import FOUND_WRONG, Interrupted
+from secateur.cli.status import FOUND_WRONG, Interrupted, on_the_command_line
 from secateur.cli.waterfall import waterfall
 from secateur.pruning.report import human_bytes
 
@@ -42,6 +44,8 @@ if TYPE_CHECKING:  # imports pyspark, which is slow
 
 
 @click.command()
+@click.argument("path", required=False)
+@click.argument("predicate", required=False)
 @click.option("--local", is_flag=True, help="Show TPC-H's lineitem on the local disk, without S3.")
 @click.option(
     "--files",
@@ -68,7 +72,15 @@ if TYPE_CHECKING:  # imports pyspark, which is slow
 @json_option
 @click.pass_context
 def demo(
-    context: click.Context, local: bool, files: int, scale_factor: float, directory: Path, keep: bool, as_json: bool
+    context: click.Context,
+    path: str | None,
+    predicate: str | None,
+    local: bool,
+    files: int,
+    scale_factor: float,
+    directory: Path,
+    keep: bool,
+    as_json: bool,
 ) -> None:
     """Make a table, index it, and show what queries then skip.
 
@@ -76,12 +88,21 @@ def demo(
     same SQL is run by Spark alone and after sec.enable(spark). With --local it is lineitem of TPC-H on the disk, once
     in the order of its generator and once sorted by ship date. Answers are compared. Exits with 1 if any differ.
 
+    With PATH and PREDICATE, a table of your own is shown: what its index, or else its footers, prune, and what an index
+    could add, as text and as a page. Nothing is written to the table.
+
     \b
     Examples:
       secateur demo
       secateur demo --files 200
+      secateur demo lake/events "user_id = 42"
       secateur demo --local --scale-factor 0.1 --json
     """
+    if path is not None:
+        if predicate is None:
+            raise click.UsageError("with PATH, give a PREDICATE too, as after WHERE in Spark SQL")
+        _show_own(path, predicate, directory, as_json)
+        return
     trouble = "" if local else s3_trouble()
     if trouble:
         say(f"no S3 for this demo, so here is the local one: {trouble}", CAUTION)
@@ -94,6 +115,20 @@ def demo(
         raise Interrupted(f"what is whole in {directory} will be used the next time") from None
     if not sound:
         context.exit(FOUND_WRONG)
+
+
+def _show_own(path: str, predicate: str, directory: Path, as_json: bool) -> None:
+    """Show what a query on a table of the user has to read, without Spark."""
+    plan = sec.prune(sec.open_table(path), predicate)
+    page = directory / "plan.html"
+    directory.mkdir(parents=True, exist_ok=True)
+    page.write_text(plan.to_html(), encoding="utf-8")
+    if as_json:
+        print_json({"report": json.loads(plan.explain("json")), "page": str(page)})
+        return
+    show_sheet(waterfall(plan.report, bars=is_terminal(sys.stdout)))
+    click.echo(f"\n{on_the_command_line(str(plan.explanation))}")
+    print_line(f"\nthe page of it, with pictures: {page}")
 
 
 def _show_local(verbose: bool, directory: Path, scale_factor: float, keep: bool, as_json: bool) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # imports pyspark, which is slow
     from secateur.demo.lake import IndexCost, LakeDemo, LakeEvents, LakeTrial, QueryRun
     from secateur.demo.lake_questions import Question
 
+PAGE = "lake.html"
 PACKAGES = ("moto", "werkzeug", "flask", "flask_cors", "boto3")  # of the S3 server
 
 
@@ -58,10 +59,14 @@ def show_lake(verbose: bool, directory: Path, files: int, keep: bool, as_json: b
         outcome = run_lake(
             lambda settings: spark_session(verbose, settings), directory, files=files, fresh=not keep, events=events
         )
+    from secateur.html.lake_page import lake_page
+
+    path = directory / PAGE
+    path.write_text(lake_page(outcome), encoding="utf-8")
     if as_json:
-        print_json(_as_json(outcome))
+        print_json({**_as_json(outcome), "page": str(path)})
     else:
-        _show_end(outcome)
+        _show_end(outcome, path)
     return outcome.sound
 
 
@@ -116,7 +121,7 @@ def _described(run: QueryRun) -> str:
     )
 
 
-def _show_end(outcome: LakeDemo) -> None:
+def _show_end(outcome: LakeDemo, path: Path) -> None:
     print_line("\nSpark alone -> with the index", STRONG)
     show_sheet(_summary(outcome))
     cost, paid = outcome.cost, outcome.paid_after
@@ -125,7 +130,7 @@ def _show_end(outcome: LakeDemo) -> None:
         f"the index took {cost.seconds:.1f} s and {human_bytes(cost.index.index_bytes)} beside "
         f"{human_bytes(outcome.data_bytes)} of data; {after}"
     )
-    print_line(f"done in {outcome.seconds:.0f} s\n")
+    print_line(f"done in {outcome.seconds:.0f} s; the page of it, with pictures: {path}\n")
     print_line(outcome.headline, STRONG if outcome.sound else BAD)
 
 

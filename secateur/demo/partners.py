@@ -26,8 +26,8 @@ class Partner:
 
     def ask(self, what: Any) -> Any:
         """Its answer. Raises RuntimeError where it has ended instead."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
+        assert self.process.stdin is not None, "it was made with a pipe"
+        assert self.process.stdout is not None, "it was made with a pipe"
         self.process.stdin.write(json.dumps(what) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -45,7 +45,7 @@ def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Ite
     try:
         yield Partner(process)
     finally:
-        assert process.stdin is not None
+        assert process.stdin is not None, "it was made with a pipe"
         process.stdin.close()  # on which it ends by itself
         try:
             process.wait(MOST_SECONDS_TO_END)
