@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
-    from pyarrow.dataset import FileSystemDataset
 
+    from secateur.io.scan.handing_over import FileSystemDataset
     from secateur.io.spark.to_spark import DataFrame, SparkSession
     from secateur.pruning.explain.explanation import Explanation
     from secateur.pruning.explain.why import FileWhy, Why

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from secateur.cli import main
 from secateur.demo.limits import within
 from secateur.demo.lineitem import DemoNotPossible
 from secateur.demo.s3a import has_s3a
@@ -51,6 +53,16 @@ def test_on_a_lake(tmp_path: Path) -> None:
     assert trials["a share of everything"]["secateur"]["files"] == 20
     assert answer["index"]["requests"] > 20
     assert "same answers" in answer["headline"]
+
+
+def test_without_a_network_the_local_demo_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr("secateur.cli.demonstrate.s3_trouble", lambda: "no network")
+    monkeypatch.setattr("secateur.cli.demonstrate._show_local", lambda verbose, path, *rest: asked.append(path) or True)
+    done = CliRunner().invoke(main, ["demo", "--directory", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "here is the local one: no network" in done.stderr
+    assert asked == [tmp_path]
 
 
 def test_a_step_that_takes_too_long_is_given_up() -> None:

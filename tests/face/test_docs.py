@@ -14,6 +14,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
+import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
 from tests.support.iceberg_tables import catalog_in
 
@@ -60,6 +61,7 @@ def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path) -> None
     try:
         exec(compile(program, page, "exec"), names)
     finally:
+        sec.disable(spark)
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)

@@ -11,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyarrow.dataset import FileSystemDataset
 
 from secateur.errors import IncompatibleSchemas, PackageMissing, UnsupportedTable
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.tables.directory.table import ParquetDirectory
+
+__all__ = ["FileSystemDataset", "MatchingRows", "to_dataset", "to_duckdb", "to_polars"]
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,7 +70,7 @@ def to_polars(plan: PlannedScan) -> polars.LazyFrame:
     return register_io_source(read, schema=schema)
 
 
-def to_dataset(plan: PlannedScan) -> ds.FileSystemDataset:
+def to_dataset(plan: PlannedScan) -> FileSystemDataset:
     """Return the surviving row groups as a dataset of pyarrow; the predicate is still to be checked.
 
     Raises
@@ -98,7 +101,7 @@ def to_dataset(plan: PlannedScan) -> ds.FileSystemDataset:
         fragment = ds.ParquetFileFormat().make_fragment(path, filesystem, guarantee, row_groups=groups.tolist())
         _require_names(fragment.physical_schema, schema, path)
         fragments.append(fragment)
-    return ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), table.filesystem)
+    return FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), table.filesystem)
 
 
 def _partition(plan: PlannedScan, ordinal: int) -> pc.Expression | None:
