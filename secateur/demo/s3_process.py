@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from secateur.demo.limits import within
 from secateur.demo.partners import Partner, answer_all, partner
 from secateur.demo.s3_server import LakeGate, LocalS3, environment_of, reserved_port, serving, set_environment
 from secateur.demo.s3_traffic import Request, Traffic
 
 BUCKET = "lake"
+MOST_SECONDS_TO_START = 60
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,14 @@ class RemoteServer:
 
 @contextmanager
 def remote_server() -> Iterator[RemoteServer]:
-    """Yield a server in a process of its own, with the environment that leads clients there."""
+    """Yield a server in a process of its own, with the environment that leads clients there.
+
+    Raises DemoNotPossible if it does not start in time.
+    """
     with partner("secateur.demo.s3_process", environment=os.environ) as process:
         server = RemoteServer(process)
-        with patch.dict(os.environ, environment_of(server.port)):
+        port = within(MOST_SECONDS_TO_START, "starting the S3 server", lambda: server.port)
+        with patch.dict(os.environ, environment_of(port)):
             yield server
 
 

@@ -53,8 +53,7 @@ def _unit_row(unit: str, spark: QueryRun, indexed: QueryRun) -> str:
     before, after = (getattr(run, unit) for run in (spark, indexed))
     most = max(before, after)
     cells = "".join(
-        f'<td data-unit="{unit}" data-count="{number:g}">{_amount(unit, number)}</td>'
-        f"<td>{bar(number, most, colour)}</td>"
+        f'<td data-unit="{unit}" data-count="{number}">{_amount(unit, number)}</td><td>{bar(number, most, colour)}</td>'
         for number, colour in ((before, ALONE), (after, SURVIVES if after < before else QUIET))
     )
     return f"<tr><td>{TITLES.get(unit, unit)}</td>{cells}</tr>"

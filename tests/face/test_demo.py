@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,14 @@ def test_on_a_lake(tmp_path: Path) -> None:
     assert trials["a share of everything"]["secateur"]["files"] == 20
     assert answer["index"]["requests"] > 20
     assert "same answers" in answer["headline"]
+    page = Path(answer["page"]).read_text()
+    assert page.count('class="runs"') == len(trials)
+    assert page.count("<details>") >= len(trials) - 1, "all plans but that of a query that reads everything"
+    for name, trial in trials.items():
+        row = page[page.index(f'data-question="{name}"') :]
+        for unit in ("requests", "round_trips", "bytes", "files"):
+            drawn = re.findall(rf'data-unit="{unit}" data-count="([^"]*)"', row)[:2]
+            assert [float(each) for each in drawn] == [trial[who][unit] for who in ("spark", "secateur")]
 
 
 def test_without_a_network_the_local_demo_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
