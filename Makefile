@@ -22,7 +22,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
     spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py)
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
-.PHONY: help demo demo-local test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest lint types format bench conformance docs site fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,10 @@ conformance: $(STAMP) ## the classes of bugs that lose rows, on every table form
 docs: $(STAMP) ## run the examples of the documentation
 	$(BIN)/python -m pytest tests/face/test_docs.py
 
+site: $(STAMP) ## the documentation as pages, in build/site; once its tools are there, no network is needed
+	$(BIN)/python -c 'import material, mkdocstrings' 2>/dev/null || $(BIN)/python $(PIP) constraints.txt -e ".[site]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
 fuzz: $(STAMP) ## the property tests, many more examples than usual
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python $(SHARED) --timeout 0
 
@@ -82,7 +86,7 @@ lock: $(STAMP) ## resolve every dependency anew into constraints.txt
 	    "The pins have to suit the oldest Python: make lock VENV=.venv-lock PYTHON=python3.11" >&2; exit 1; }
 	$(BIN)/python $(PIP) constraints.txt pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras \
-	    --extra dev --extra demo --extra java --extra fuzz --no-annotate \
+	    --extra dev --extra demo --extra java --extra fuzz --extra site --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    --output-file constraints.txt pyproject.toml
 
