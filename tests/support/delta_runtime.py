@@ -34,7 +34,7 @@ class DeltaRuntime:
             return settings
         own = {"spark.jars": ",".join(map(str, self.jars)), EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension"}
         joined = {name: ",".join(filter(None, (settings.get(name), value))) for name, value in own.items()}
-        return {**settings, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", **joined}
+        return {**settings, **joined}
 
 
 @cache

@@ -32,7 +32,6 @@ class Runtime:
             return {}
         return {
             "spark.jars": str(self.jar),
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # many short queries
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "hadoop",
