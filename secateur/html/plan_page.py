@@ -15,7 +15,7 @@ STYLE = """
 .secateur h1{font-size:22px}.secateur h2{font-size:17px;margin:1.6em 0 .3em}
 .secateur svg{display:block;width:100%;background:#f6f6f6}
 .secateur table{border-collapse:collapse}.secateur td,.secateur th{padding:2px 12px 2px 0;text-align:right}
-.secateur td{white-space:nowrap}
+.secateur td{white-space:nowrap}.secateur td.quiet{white-space:normal}
 .secateur td:first-child,.secateur th:first-child,.secateur td.left{text-align:left}
 .secateur .bar{display:inline-block;width:200px;height:10px;background:#eee}
 .secateur .bar span{display:block;height:10px}
@@ -71,7 +71,9 @@ def _table(plan: PlannedScan) -> str:
     first = plan.report.stages[0].before
     head = "<tr><th>stage</th><th>files</th><th>blocks</th><th>rows</th><th>bytes</th><th>bytes left</th><th></th></tr>"
     rows = [_row("table", first, first, "")]
-    rows += [_row(stage.name, stage.after, first, MEANS.get(stage.name, "")) for stage in plan.report.stages]
+    for stage in plan.report.stages:
+        meaning = "" if stage.before == stage.after else MEANS.get(stage.name, "")
+        rows.append(_row(stage.name, stage.after, first, meaning))
     return f'<table class="stages">{head}{"".join(rows)}</table>'
 
 
