@@ -92,7 +92,7 @@ def _messages(rng: np.random.Generator, file: int) -> pa.Array:
         _number(rng, "ms, page ", 60),
         " ",
     )
-    if file % RARE_EVERY != RARE_EVERY // 2:
+    if file % RARE_EVERY != RARE_EVERY // 5:
         return text
     is_rare = pa.array(np.arange(n) == int(rng.integers(n)))
     return pc.if_else(is_rare, pc.binary_join_element_wise(text, RARE, ": "), text)
