@@ -36,7 +36,7 @@ def lake_questions(files: int) -> tuple[Question, ...]:
         Question(
             "a text search",
             f"SELECT ts, message FROM events WHERE message LIKE '%: {RARE}%'",
-            "An index of words tells which row groups may hold `deadlock`, anywhere in a message.",
+            "An index of words tells which row groups may hold 'deadlock', anywhere in a message.",
         ),
         Question(
             "a join",

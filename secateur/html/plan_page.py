@@ -21,6 +21,7 @@ STYLE = """
 .secateur .bar span{display:block;height:10px}
 .secateur .key{display:inline-block;width:10px;height:10px;margin:0 4px 0 12px}
 .secateur code,.secateur pre{font-family:ui-monospace,monospace;font-size:13px}
+.secateur pre{white-space:pre-wrap}
 .secateur p{margin:.3em 0}.secateur .quiet{color:#666}.secateur .headline{font-size:18px;font-weight:600}
 """
 MEANS = {
