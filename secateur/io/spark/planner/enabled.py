@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -76,13 +77,13 @@ class IndexedTable(Protocol):
 
 @dataclass(frozen=True)
 class Answered:
-    """The inputs of a reply, kept so that the values of a join can narrow it over the same files and index."""
+    """What a reply was made from, kept so that the values of a join can narrow it over the same files and index."""
 
     scan: PlannedScan
-    known: KnownFiles
-    files: FileList
     predicate: Predicate
     settings: Settings
+    columns: pa.Schema  # that values of a join may name
+    encoded: Callable[[Rest, int], bytes]  # of what is left to read, and the number of the reply
 
 
 class Remembered(OrderedDict[object, object]):
@@ -136,7 +137,7 @@ class Enabled:
     def plan(self, number: int) -> PlannedScan | None:
         """Return the plan behind a reply, or None if it is no longer kept."""
         asked = self._asked.get(number)
-        return asked.scan if isinstance(asked, Answered) else asked if isinstance(asked, PlannedScan) else None
+        return asked.scan if isinstance(asked, Answered) else None
 
     def _look(self, location: str) -> bytes:
         """Encode the names of a table's indexed columns; their number is -1 if there is no index."""
@@ -196,50 +197,40 @@ class Enabled:
             return self._of_delta(files, question)
         if not isinstance(files, FileList):
             return self._of_iceberg(files, question)
-        settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened, known = self._opened(digest, files)
-        found = usable(scan_question(question.asked), opened.schema, settings)
-        predicate, settings = found.predicate, found.settings
-        scan = plan_scan(opened.table, predicate, predicate, settings, opened)
-        number = next(self._numbers)
-        asked = Answered(scan, known, files, predicate, settings)
-        self._asked.keep(number, asked)
-
-        def keep(audited: PlannedScan) -> None:
-            self._asked.keep(number, replace(asked, scan=_with_audit(scan, audited)))
-
-        self._audit(question, scan, predicate, settings, keep)
-        return _reply(asked, rest_of(scan, found.aggregates), number)
+        return self._planned(opened, opened.schema, question, partial(_reply, known, files.size))
 
     def _of_delta(self, files: LoggedFiles, question: ScanRequest) -> bytes:
         newest = self._delta_table(files.location, None)
         is_newest = newest.snapshot().id == files.version
         table = newest if is_newest else self._delta_table(files.location, files.version)
         opened = opened_version(table, files, question.zone)
-        scan, number = self._planned(opened, common_schema(files.columns, opened.schema), question)
-        return delta_reply(files, scan, number)
+        columns = common_schema(files.columns, opened.schema)
+        return self._planned(opened, columns, question, lambda rest, number: delta_reply(files, rest.scan, number))
 
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
         room = _iceberg()
         opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
-        scan, number = self._planned(opened, room.common_columns(files, opened), question)
-        found: bytes = room.reply(files, scan, number)
-        return found
+        columns = room.common_columns(files, opened)
+        return self._planned(opened, columns, question, lambda rest, number: room.reply(files, rest.scan, number))
 
-    def _planned(self, opened: OpenedTable, columns: pa.Schema, question: ScanRequest) -> tuple[PlannedScan, int]:
-        """Plan a scan of another format's by the filters on some columns; return the plan and its number."""
+    def _planned(
+        self, opened: OpenedTable, columns: pa.Schema, question: ScanRequest, encoded: Callable[[Rest, int], bytes]
+    ) -> bytes:
+        """Plan a scan by the filters on some columns, and encode the reply."""
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        asked = usable(scan_question(question.asked), columns, settings)
-        predicate, settings = asked.predicate, asked.settings
+        found = usable(scan_question(question.asked), columns, settings)
+        predicate, settings = found.predicate, found.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
-        self._asked.keep(number, scan)
+        answered = Answered(scan, predicate, settings, columns, encoded)
+        self._asked.keep(number, answered)
 
-        def keep(found: PlannedScan) -> None:
-            self._asked.keep(number, _with_audit(scan, found))
+        def keep(audited: PlannedScan) -> None:
+            self._asked.keep(number, replace(answered, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        return scan, number
+        return encoded(rest_of(scan, found.aggregates), number)
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
         table = self._tables.get((metadata, snapshot_id))
@@ -271,11 +262,11 @@ class Enabled:
             return no_answer("", UNKNOWN)
         opened = asked.scan.opened
         settings = without_limit(asked.settings)
-        values = usable(scan_question(question.asked), opened.schema, settings)
+        values = usable(scan_question(question.asked), asked.columns, settings)
         predicate = And((asked.predicate, values.predicate))
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         self._audit(question, scan, predicate, settings, lambda found: None)
-        return _reply(asked, Rest(scan), question.earlier)
+        return asked.encoded(Rest(scan), question.earlier)
 
     def _audit(
         self,
@@ -325,10 +316,10 @@ def _is_enough(scan: PlannedScan) -> bool:
     return int(scan.survivors.blocks.row_count[scan.sure].sum()) >= scan.limit
 
 
-def _reply(asked: Answered, rest: Rest, number: int) -> bytes:
+def _reply(known: KnownFiles, size: np.ndarray, rest: Rest, number: int) -> bytes:
     """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
     scan = rest.scan
-    blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
+    blocks, report = scan.survivors.blocks, scan.report
     if _is_enough(scan):
         known = replace(known, others=known.others[:0])
     before = report.stages[0].before

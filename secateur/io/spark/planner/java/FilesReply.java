@@ -23,7 +23,16 @@ final class FilesReply {
             asker.ask(kind, digest, list);
             reply = new FilesReply(asker.ask(Asker.QUESTION, digest, question));
         }
-        if (reply.number < 0) throw new IllegalStateException(reply.text);
-        return reply;
+        return reply.checked();
+    }
+
+    /** Ask a question that names an earlier reply. Throws IllegalStateException without an answer. */
+    static FilesReply toLater(Asker asker, byte[] question) throws Exception {
+        return new FilesReply(asker.ask(Asker.QUESTION, new byte[0], question)).checked();
+    }
+
+    private FilesReply checked() {
+        if (number < 0) throw new IllegalStateException(text);
+        return this;
     }
 }

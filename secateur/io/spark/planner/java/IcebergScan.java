@@ -7,6 +7,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
@@ -23,8 +24,10 @@ public final class IcebergScan implements Function {
         Scan scan = relation.scan();
         if (!scan.getClass().getName().equals("org.apache.iceberg.spark.source.SparkBatchQueryScan")) return null;
         if (relation.keyGroupedPartitioning().isDefined()) return "its tasks are grouped by partition keys";
-        if (!(relation.relation().table() instanceof SparkTable)) return "not a table of Iceberg's catalog";
-        Table table = ((SparkTable) relation.relation().table()).table();
+        Object target = relation.relation().table();
+        if (target instanceof RowLevelOperationTable) target = ((RowLevelOperationTable) target).table();
+        if (!(target instanceof SparkTable)) return "not a table of Iceberg's catalog";
+        Table table = ((SparkTable) target).table();
         if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
         try {
             return NarrowedScan.of((SparkSession) parts[0], table, scan, (List) parts[2], (EnableRule) parts[3]);

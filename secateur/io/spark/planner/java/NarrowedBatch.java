@@ -2,6 +2,7 @@ package secateur;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.iceberg.BaseScanTaskGroup;
 import org.apache.iceberg.ScanTaskGroup;
@@ -12,20 +13,23 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 final class NarrowedBatch implements Batch {
     private final NarrowedScan scan;
     private final Batch batch;
+    private final byte[] more; // values of a join, or null
 
-    NarrowedBatch(NarrowedScan scan, Batch batch) {
+    NarrowedBatch(NarrowedScan scan, Batch batch, byte[] more) {
         this.scan = scan;
         this.batch = batch;
+        this.more = more;
     }
 
     public InputPartition[] planInputPartitions() {
         InputPartition[] all = batch.planInputPartitions(); // every call makes new partitions, so they can be changed
+        FileRanges ranges = scan.ranges(more);
         List found = new ArrayList();
         try {
             for (int i = 0; i < all.length; i++) {
                 Field field = Reflected.taskGroup(all[i]);
                 ScanTaskGroup group = (ScanTaskGroup) field.get(all[i]);
-                List tasks = scan.cut(group);
+                List tasks = ranges.cut(group);
                 if (tasks.isEmpty()) continue;
                 field.set(all[i], new BaseScanTaskGroup(group.groupingKey(), tasks));
                 found.add(all[i]);
@@ -40,7 +44,7 @@ final class NarrowedBatch implements Batch {
 
     public boolean equals(Object other) {
         return other instanceof NarrowedBatch && scan.equals(((NarrowedBatch) other).scan)
-            && batch.equals(((NarrowedBatch) other).batch);
+            && batch.equals(((NarrowedBatch) other).batch) && Arrays.equals(more, ((NarrowedBatch) other).more);
     }
 
     public int hashCode() { return scan.hashCode(); }

@@ -6,19 +6,20 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.FileFormat;
+import java.util.Set;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.HasTableOperations;
-import org.apache.iceberg.ScanTaskGroup;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.SchemaParser;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -33,28 +34,34 @@ import org.apache.spark.sql.types.StructType;
 /** A scan of Iceberg's that reads only some ranges of some files, and the other files whole. */
 final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Pruned {
     private final Scan scan;
-    private final String name, text;
-    private final long number;
-    private final Figures figures;
+    private final String name;
+    private final SparkSession session;
+    private final Asker asker;
+    private final String[] indexed; // columns
     private final byte[] asked;
-    private final Map ranges; // path -> long[] of starts and ends; files without an entry are read whole
+    private final FileRanges ranges;
+    private volatile Figures figures; // of the last reply
+    private volatile String narrowed = ""; // what is left after run-time filters, for explain()
+    private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
-    private NarrowedScan(Scan scan, String name, String text, long number, Figures figures, byte[] asked, Map ranges) {
+    private NarrowedScan(
+            SparkSession session, Scan scan, String name, Asker asker, String[] indexed, byte[] asked, FileRanges ranges) {
+        this.session = session;
         this.scan = scan;
         this.name = name;
-        this.text = text;
-        this.number = number;
-        this.figures = figures;
+        this.asker = asker;
+        this.indexed = indexed;
         this.asked = asked;
         this.ranges = ranges;
+        this.figures = ranges.figures;
     }
 
     static Object of(SparkSession session, Table table, Scan scan, List filters, EnableRule rule) throws Exception {
-        long started = System.nanoTime();
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
         Object snapshot = Reflected.call(scan, "snapshotId");
         if (metadata == null || snapshot == null) return "a table without a snapshot";
-        if (rule.lookups.columns(metadata) == null) return "no index";
+        String[] indexed = rule.lookups.columns(metadata);
+        if (indexed == null) return "no index";
         Map files = new LinkedHashMap(); // the paths of the scan's tasks
         for (Iterator all = ((List) Reflected.call(scan, "tasks")).iterator(); all.hasNext();) {
             Object task = all.next();
@@ -62,20 +69,21 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             files.put(((FileScanTask) task).file().location(), Boolean.TRUE);
         }
         List paths = new ArrayList(files.keySet());
-        byte[] told = told(metadata, ((Long) snapshot).longValue(), (Schema) Reflected.call(scan, "schema"), paths);
+        Schema schema = (Schema) Reflected.call(scan, "schema");
+        byte[] told = told(metadata, ((Long) snapshot).longValue(), schema, paths);
         byte[] question = Answer.asked(session, 0, Question.of(filters));
-        FilesReply reply = FilesReply.of(rule.asker, Asker.DATA_FILES, told, question);
-        Figures figures = Figures.read(reply.rest);
-        Map ranges = new HashMap();
-        for (int i = 0; i < paths.size(); i++) {
-            int count = reply.rest.readInt();
-            if (count < 0) continue; // the snapshot that Python opened lacks this file
-            long[] edges = new long[2 * count];
-            for (int j = 0; j < edges.length; j++) edges[j] = reply.rest.readLong();
-            ranges.put(paths.get(i), edges);
+        FileRanges ranges = FileRanges.of(rule.asker, told, paths, question);
+        return new NarrowedScan(session, scan, table.name(), rule.asker, names(indexed, schema), question, ranges);
+    }
+
+    /** The names of the indexed columns that a scan has; the index knows them by their field ids. */
+    private static String[] names(String[] ids, Schema schema) {
+        List found = new ArrayList();
+        for (int i = 0; i < ids.length; i++) {
+            Types.NestedField field = schema.asStruct().field(Integer.parseInt(ids[i]));
+            if (field != null) found.add(field.name());
         }
-        figures.setNanos(System.nanoTime() - started);
-        return new NarrowedScan(scan, table.name(), reply.text, reply.number, figures, question, ranges);
+        return (String[]) found.toArray(new String[0]);
     }
 
     /** Encode the scan; secateur/io/spark/iceberg/listed_files.py decodes it. */
@@ -97,15 +105,15 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public String location() { return name; }
 
-    public String text() { return text; }
+    public String text() { return ranges.text; }
 
-    public long number() { return number; }
+    public long number() { return ranges.number; }
 
     public StructType readSchema() { return scan.readSchema(); }
 
     public String description() {
         String stages = figures.stages.isEmpty() ? "" : ", IndexStages: " + figures.stages;
-        return scan.description() + ", IndexPruning: " + text + stages;
+        return scan.description() + ", IndexPruning: " + ranges.text + narrowed + stages;
     }
 
     public Statistics estimateStatistics() { return ((SupportsReportStatistics) scan).estimateStatistics(); }
@@ -124,31 +132,56 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public Scan.ColumnarSupportMode columnarSupportMode() { return scan.columnarSupportMode(); }
 
-    public NamedReference[] filterAttributes() { return ((SupportsRuntimeV2Filtering) scan).filterAttributes(); }
-
-    public void filter(Predicate[] predicates) { ((SupportsRuntimeV2Filtering) scan).filter(predicates); }
-
-    public Batch toBatch() { return new NarrowedBatch(this, scan.toBatch()); }
-
-    /** The tasks of a partition, cut to the ranges; empty if nothing of it has to be read. */
-    List cut(ScanTaskGroup group) throws Exception {
+    /** The indexed columns that are not Iceberg's own: Spark has planned the run-time filters of those already. */
+    public NamedReference[] filterAttributes() {
+        Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
+        read.removeAll(ownAttributes());
         List found = new ArrayList();
-        for (Iterator all = group.tasks().iterator(); all.hasNext();) {
-            Object given = all.next();
-            FileScanTask task = given instanceof FileScanTask ? (FileScanTask) given : null;
-            long[] edges = task == null ? null : (long[]) ranges.get(task.file().location());
-            if (edges == null || task.file().format() != FileFormat.PARQUET) {
-                found.add(given);
-                continue;
-            }
-            long first = task.start(), last = task.start() + task.length();
-            for (int i = 0; i < edges.length; i += 2) {
-                long start = Math.max(first, edges[i]), stop = Math.min(last, edges[i + 1]);
-                if (start >= stop) continue;
-                found.add(start == first && stop == last ? task : Reflected.part(task, start, stop - start));
-            }
+        for (int i = 0; i < indexed.length; i++) {
+            String name = indexed[i];
+            if (read.contains(name)) found.add(Expressions.column("`" + name.replace("`", "``") + "`"));
         }
+        return (NamedReference[]) found.toArray(new NamedReference[0]);
+    }
+
+    private Set ownAttributes() {
+        NamedReference[] own = ((SupportsRuntimeV2Filtering) scan).filterAttributes();
+        Set found = new HashSet();
+        for (int i = 0; i < own.length; i++) found.add(own[i].fieldNames()[0]);
         return found;
+    }
+
+    public void filter(Predicate[] predicates) {
+        Set own = ownAttributes();
+        List kept = new ArrayList();
+        for (int i = 0; i < predicates.length; i++) {
+            NamedReference[] columns = predicates[i].references();
+            boolean isOwn = true;
+            for (int j = 0; j < columns.length; j++) isOwn &= own.contains(columns[j].fieldNames()[0]);
+            if (isOwn) kept.add(predicates[i]);
+        }
+        if (!kept.isEmpty()) ((SupportsRuntimeV2Filtering) scan).filter((Predicate[]) kept.toArray(new Predicate[0]));
+        values.set(Question.ofValues(predicates));
+    }
+
+    /** A scan can be in a plan twice, once with values of a join: the values apply only to the next batch. */
+    public Batch toBatch() {
+        byte[] more = (byte[]) values.get();
+        values.remove();
+        return new NarrowedBatch(this, scan.toBatch(), more);
+    }
+
+    /** The ranges that are left by the values of a join; those of the scan if Python cannot tell. */
+    FileRanges ranges(byte[] more) {
+        if (more == null) return ranges;
+        try {
+            FileRanges fewer = ranges.narrowed(asker, Answer.asked(session, ranges.number, more));
+            figures = fewer.figures;
+            narrowed = ", " + fewer.text + " after run-time filters";
+            return fewer;
+        } catch (Exception unknown) {
+            return ranges;
+        }
     }
 
     public boolean equals(Object other) {

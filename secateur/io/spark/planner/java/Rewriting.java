@@ -24,6 +24,7 @@ final class Rewriting {
     private final IdentityHashMap failed = new IdentityHashMap(); // relations for which Python gave no reply
     private final IdentityHashMap tables = new IdentityHashMap(); // relation -> table, or why it is unchanged
     private boolean isChanged, hasJoin;
+    private boolean isNarrowed; // some scan of another source, which takes values of a join too
     private String unrepeatable; // why this plan's relations must keep their partitioning, or null
 
     Rewriting(EnableRule rule, SparkSession session, LogicalPlan plan) {
@@ -39,7 +40,7 @@ final class Rewriting {
         while (true) {
             isChanged = false;
             LogicalPlan replaced = replaced(plan);
-            if (!isChanged) return replaced; // its subqueries may have changed
+            if (!isChanged) return hasJoin && isNarrowed ? RuntimeFilters.added(replaced) : replaced;
             LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced));
             List scans = new ArrayList();
             collect(pushed, scans);
@@ -74,7 +75,11 @@ final class Rewriting {
         LogicalPlan found = Children.rewritten(node, new Rewrite() {
             public LogicalPlan rewritten(LogicalPlan child) { return replaced(child); }
         });
-        if (found instanceof Filter) found = OtherScans.pruned(rule, session, (Filter) found, unrepeatable);
+        if (found instanceof Filter) {
+            LogicalPlan pruned = OtherScans.pruned(rule, session, (Filter) found, unrepeatable);
+            isNarrowed |= pruned != found && ((Filter) pruned).child() instanceof DataSourceV2ScanRelation;
+            found = pruned;
+        }
         return (LogicalPlan) found.mapExpressions(new InSubqueries(rule));
     }
 
