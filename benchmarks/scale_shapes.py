@@ -84,12 +84,12 @@ def plan_in_100k(setting: Setting) -> Result:
     ratios, kept = [], []
     for where, keys in lists.items():
         name = f"IN list of {length:,} keys {where}"
-        expected = _searched(lower, upper, np.sort(keys))
+        expected = searched(lower, upper, np.sort(keys))
         require_equal(numbers(table.prune(sec.col("distance").isin(keys))), expected, name)
         ours, floor = race(
             [
                 changing(lambda call, keys=keys: table.prune(sec.col("distance").isin(keys + call))),  # type: ignore[misc]
-                changing(lambda call, keys=keys: _searched(lower, upper, np.sort(keys + call))),  # type: ignore[misc]
+                changing(lambda call, keys=keys: searched(lower, upper, np.sort(keys + call))),  # type: ignore[misc]
             ],
             setting.repetitions,
         )
@@ -99,7 +99,7 @@ def plan_in_100k(setting: Setting) -> Result:
     return Result({"blocks": len(table), "keys": length}, tuple(ratios), tuple(kept))
 
 
-def _searched(lower: np.ndarray, upper: np.ndarray, keys: np.ndarray) -> np.ndarray:
+def searched(lower: np.ndarray, upper: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """The blocks between whose bounds a key lies."""
     return np.flatnonzero(np.searchsorted(keys, upper, side="right") > np.searchsorted(keys, lower, side="left"))
 

@@ -14,6 +14,7 @@ from benchmarks.footers import footers
 from benchmarks.hashing import hashing
 from benchmarks.iceberg_planning import plan_iceberg
 from benchmarks.inverted import postings
+from benchmarks.keys import keys_1m
 from benchmarks.late_reads import read_late
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
@@ -82,6 +83,7 @@ WORKLOADS = (
     Workload("plan_clustered", "prune(): a range on the sort key over 1M and 20M blocks, warm", plan_clustered),
     Workload("plan_nothing_pruned", "prune(): three ranges that keep all of 1M blocks, warm", plan_nothing_pruned),
     Workload("plan_in_100k", "prune(): an IN list of 100,000 keys against 1M blocks, warm", plan_in_100k),
+    Workload("keys_1m", "prune(): a million join keys, and as many pairs, against 1M blocks, warm", keys_1m),
     Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
     Workload("topn_clustered", "prune(): the newest ten rows of 20M blocks by the sort key, warm", topn_clustered),
     Workload("topn_unclustered", "prune(): the ten greatest of an unclustered column, 1M blocks", topn_unclustered),

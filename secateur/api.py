@@ -17,7 +17,7 @@ from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
 from secateur.pruning.order import OrderItem
-from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
+from secateur.pruning.predicate.nodes import Predicate, SemiJoin, Sql, Truth
 from secateur.scan import Scan
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from secateur.io.tables.iceberg.expressions import BooleanExpression
     from secateur.io.tables.iceberg.table import IcebergTable
     from secateur.io.tables.open import Source
+    from secateur.keys import Keys, On
 
 MOST_REMEMBERED = 2_000  # longest predicate text, in characters, whose nodes are cached
 OWN_FUNCTION = "has_token"  # if the text has it, Spark gets the predicate as the tree prints it
@@ -133,6 +134,9 @@ def prune(
     predicate: str | Predicate | Column | BooleanExpression,
     *,
     params: Mapping[str, object] | Sequence[object] | None = None,
+    keys: Keys | None = None,
+    on: On | None = None,
+    null_safe: bool = False,
     limit: int | None = None,
     order_by: str | Sequence[str] = (),
     budget_ms: float | None = None,
@@ -155,6 +159,14 @@ def prune(
     params
         Values for the parameters in SQL text: a mapping for ``:name``, a list for ``?``, as in ``spark.sql(text,
         args)``. A list as a value stands for its elements, as in ``id IN (:ids)``.
+    keys
+        Ask for the rows whose values in the columns `on` equal those of one of these keys too, as in a left semi join.
+        Keys are a frame (Arrow, pandas, Polars, or whatever has an Arrow stream; a Spark DataFrame), or for one column
+        a list or array. They are compared as Spark's join would compare them.
+    on
+        The columns to compare the keys with: a name, several, or a mapping of the table's names to those of the keys.
+    null_safe
+        Whether a NULL among the keys equals NULL, as with ``<=>``; else it equals nothing.
     limit
         Return any `limit` matching rows instead of all, or the first ones of `order_by`.
     order_by
@@ -208,6 +220,8 @@ def prune(
         raise ValueError(f"prune_on is 'auto', 'driver', or with spark= 'executors', not {prune_on!r}")
     if audit is not None and not 0 < audit <= 1:
         raise ValueError(f"audit is {audit}; it is the share of pruned blocks to read, more than 0 and at most 1")
+    if keys is None and (on is not None or null_safe):
+        raise ValueError("on and null_safe are about keys: pass keys=")
     order = _order([order_by] if isinstance(order_by, str) else order_by)
     if order and limit is None:
         raise ValueError("order_by needs a limit: plan without an order, and let Spark sort all rows")
@@ -222,6 +236,7 @@ def prune(
         ansi=_is_active_ansi() if ansi is None else ansi,
         case_sensitive=case_sensitive,
         executors=None if spark is None else _executors_of(spark, prune_on),
+        semi_join=None if keys is None else _semi_join(keys, on, null_safe),
         value_of=_value_of(),
     )
     plan = Scan.of(plan_scan(table, tree, sql, settings))
@@ -302,6 +317,12 @@ def aggregate(
         case_sensitive=case_sensitive,
     )
     return aggregated(plan, bound(plan, calls, case_sensitive=case_sensitive))
+
+
+def _semi_join(keys: Keys, on: On | None, null_safe: bool) -> SemiJoin:
+    from secateur.keys import semi_join
+
+    return semi_join(keys, on, null_safe=null_safe)
 
 
 def _executors_of(spark: SparkSession, place: str) -> ExecutorsFor:

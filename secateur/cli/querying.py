@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 import secateur as sec
+from secateur.cli.key_files import joined_columns, read_keys
 from secateur.cli.options import TableArguments, json_option, session_options, table_options
 from secateur.cli.output import (
     CAUTION,
@@ -59,6 +60,18 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
     callback=parameters,
     help="The value of the parameter :NAME of the predicate: JSON, or else text.",
 )
+@click.option(
+    "--keys",
+    "key_file",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Ask for rows with one of the keys in this Parquet, CSV or Arrow file.",
+)
+@click.option(
+    "--on",
+    metavar="COLUMN,...",
+    help="The columns that the keys are compared with; COLUMN=NAME if the file calls it NAME.",
+)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
 @click.option(
     "--order-by", metavar="COLUMN,...", help="Ask for the first N rows in this order, as in ORDER BY of Spark SQL."
@@ -86,6 +99,8 @@ def prune(
     source: TableArguments,
     predicate: str,
     params: dict[str, Any],
+    key_file: str | None,
+    on: str | None,
     limit: int | None,
     order_by: str | None,
     wanted: str | None,
@@ -113,17 +128,23 @@ def prune(
       secateur prune lake/events "user_id = 42" --explain
       secateur prune lake/events "user_id = 42" --html report.html
       secateur prune lake/events "user_id IN (:ids)" --param "ids=[7, 42]"
+      secateur prune lake/events "true" --keys forget.csv --on user_id --files
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
       secateur prune lake/events "user_id = 42" --audit 0.01
     """
     if order_by is not None and limit is None:
         raise click.UsageError("--order-by needs --limit")
+    if (key_file is None) != (on is None):
+        raise click.UsageError("--keys and --on go together")
     table = source.open()
+    names = joined_columns(on) if on else None
     plan = sec.prune(
         table,
         predicate,
         limit=limit,
         params=params or None,
+        keys=read_keys(key_file, names, table) if key_file and names else None,
+        on=names,
         order_by=order_by or (),
         use_index=not no_index,
         strict=strict,

@@ -25,6 +25,7 @@ from secateur.pruning.predicate.bound import (
     Constant,
     Field,
     Holds,
+    Joined,
     Leaf,
     Missing,
     Operand,
@@ -83,7 +84,7 @@ def _folded(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> 
             return sets.negation((yield child))
         case Is(child, value):
             return sets.equality((yield child), value)
-        case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
+        case Within() | Missing() | TextMatch() | Compared() | Holds() | Joined() | Unsupported() | Truth():
             return outcomes_of(predicate)
         case _:
             raise TypeError(f"{predicate!r} is not bound")
@@ -251,6 +252,8 @@ def _outcomes(condition: Predicate, columns: ColumnSubset) -> Steps[np.ndarray]:
             interval = yield operand
             zones = Zones(interval.lower, interval.upper, interval.value, interval.null, top=interval.top)
             return _failing(_value_outcomes(condition, zones), interval.fails)
+        case Joined(joined_columns, tuples):
+            return tuples.outcomes([columns.zones[field] for field in joined_columns], columns.n)
         case Compared(op, left, right):
             first = yield left
             return _compared(op, first, (yield right))

@@ -147,6 +147,11 @@ class RangeSet:
         """The grids built so far, by thresholds [begin, end) and the word by which they are compared."""
         return {}
 
+    @cached_property
+    def longest(self) -> bytes:
+        """The longest threshold of a set of BYTES keys, not shorter than any single key inside."""
+        return max(self.thresholds.tolist(), key=len)
+
     @property
     def is_empty(self) -> bool:
         """Whether no key is inside."""
@@ -232,6 +237,33 @@ def integer_points(keys: np.ndarray) -> RangeSet:
     return RangeSet(Kind.WORD, _around(sorted_distinct(keys)))
 
 
+def integer_spans(first: np.ndarray, last: np.ndarray) -> RangeSet:
+    """Return the union of intervals [first, last] of WORD keys: int64 of shape (n,), in any order."""
+    if not len(first):
+        return empty(Kind.WORD)
+    order = np.argsort(first)
+    first, reached = first[order], np.maximum.accumulate(last[order])
+    begins = np.append(True, first[1:] > reached[:-1])
+    stops = reached[np.append(begins[1:], True)]
+    thresholds = np.column_stack([first[begins], stops + (stops < INT64_MAX)]).ravel()
+    cuts = thresholds[:-1] if stops[-1] == INT64_MAX else thresholds
+    return RangeSet(Kind.WORD, cuts[np.append(np.diff(cuts) != 0, True) & np.append(True, np.diff(cuts) != 0)])
+
+
+def covering(ranges: RangeSet, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and last keys of at most `most` intervals that hold a set of WORD keys: int64 of shape (n,).
+
+    The widest gaps between its ranges are kept, the others filled.
+    """
+    first, stop = ranges.thresholds[::2], ranges.thresholds[1::2]
+    last = stop - 1 if len(stop) == len(first) else np.append(stop - 1, INT64_MAX)
+    if len(first) <= most:
+        return first, last
+    widths = first[1:].view(np.uint64) - last[:-1].view(np.uint64)
+    kept = np.sort(np.argsort(widths)[len(widths) - most + 1 :])
+    return first[np.append(0, kept + 1)], last[np.append(kept, len(last) - 1)]
+
+
 def byte_points(keys: pa.Array) -> RangeSet:
     """Return the set of exactly these BYTES keys: large_binary without nulls, in any order, with or without repeats."""
     ordered = keys.take(pc.array_sort_indices(keys))
@@ -242,7 +274,9 @@ def byte_points(keys: pa.Array) -> RangeSet:
         return points(Kind.BYTES, starts)
     thresholds = np.empty(2 * len(starts), object)
     thresholds[::2], thresholds[1::2] = starts, [start + b"\0" for start in starts]
-    return RangeSet(Kind.BYTES, thresholds)
+    ranges = RangeSet(Kind.BYTES, thresholds)
+    ranges.__dict__["points"] = thresholds[::2]  # known without comparing each key's successor
+    return ranges
 
 
 def _around(keys: np.ndarray) -> np.ndarray:

@@ -102,12 +102,23 @@ def inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
         return ranges.contains(keys_of(values))
     values = values.cast(pa.binary())
     points = ranges.points
+    if points is not None and len(points) > max(1, len(values)):
+        return _among(values, ranges)
     if points is not None and len(points) > 1:
         return flags(pc.is_in(values, pa.array(points.tolist(), pa.binary())))
     above = np.zeros(len(values), np.int64)
     for threshold in ranges.thresholds:
         above += flags(pc.greater_equal(values, pa.scalar(threshold, pa.binary())))
     return (above & 1).astype(bool)
+
+
+def _among(values: pa.Array, points: RangeSet) -> np.ndarray:
+    """Search values among more points, whose sorted table is made once for all batches."""
+    short = flags(pc.less_equal(pc.binary_length(values), len(points.longest)))
+    keys = keys_of(pa.concat_arrays([values.filter(pa.array(short)), pa.array([points.longest], pa.binary())]))
+    contained = np.zeros(len(values), bool)
+    contained[short] = points.contains(keys)[:-1]
+    return contained
 
 
 def is_null(values: pa.Array) -> np.ndarray:

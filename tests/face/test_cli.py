@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -96,6 +97,22 @@ def test_the_first_rows_of_an_order(golden: Path) -> None:
     refused = run("prune", golden, "id < 60", "--order-by", "id")
     assert refused.exit_code == 2
     assert "--order-by needs --limit" in refused.output
+
+
+def test_prune_by_keys_from_a_file(golden: Path, tmp_path: Path) -> None:
+    keys = pa.table({"user": pa.array([17, 3, None, 10**6], pa.int64())})
+    pq.write_table(keys, tmp_path / "keys.parquet")
+    pyarrow.feather.write_feather(keys, tmp_path / "keys.arrow")
+    (tmp_path / "keys.csv").write_text("user,why\n17,x\n3,y\n")
+    for name in ("keys.parquet", "keys.arrow", "keys.csv"):
+        joined = ("--keys", str(tmp_path / name), "--on", "id=user")
+        assert run("prune", golden, "true", *joined, "--count").stdout == "2\n"
+    (tmp_path / "names.csv").write_text("name\n17\n")
+    joined = ("--keys", str(tmp_path / "names.csv"), "--on", "name")
+    assert run("prune", golden, "true", *joined, "--count").stdout == "0\n"
+    assert run("prune", golden, "true", "--on", "id").exit_code == 2
+    refused = run("prune", golden, "true", "--keys", str(tmp_path / "names.csv"), "--on", "id")
+    assert refused.exit_code == 2 and "no column id" in refused.stderr
 
 
 def test_prune_takes_the_mode_of_a_session(golden: Path) -> None:

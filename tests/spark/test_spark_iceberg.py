@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import secateur as sec
 from secateur.errors import StalePlan
 from secateur.io.spark.iceberg.reader import find_table, read_tasks
 from secateur.io.spark.iceberg.task_json import ReadTask, Spec, byte_ranges, task_texts
@@ -232,3 +233,15 @@ def test_a_session_without_the_runtime_knows_no_table(spark: SparkSession, tmp_p
     if not spark.conf.get("spark.sql.catalog.lake", None):
         with pytest.raises(ValueError, match="no Iceberg runtime"):
             read_tasks(spark, str(tmp_path), ["{}"])
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_have_the_places_that_iceberg_tells(iceberg: SparkSession, make_table: MakeTable, version: int) -> None:
+    name = make_table(version)
+    iceberg.sql(f"DELETE FROM {name} WHERE id % 7 = 3")
+    insert(iceberg, name, ROWS, ROWS + 100)
+    where, columns = "id % 5 = 1 AND id > 500", ["id", "_file", "_pos"]
+    found = sec.prune(sec.open_table(metadata_file(iceberg, name)), where).to_arrow(columns)
+    wanted = iceberg.sql(f"SELECT id, _file, _pos FROM {name} WHERE {where}").collect()
+    assert sorted(zip(*(found[column].to_pylist() for column in columns), strict=True)) == sorted(map(tuple, wanted))
+    assert len(set(found["_file"].to_pylist())) == 2

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition
 from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.scan.row_places import FILE, POSITION, places_among
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.bound import columns, is_supported
@@ -30,6 +32,7 @@ class BlockReader:
     needed: tuple[pa.Field, ...]  # these and those of the predicate
     residuals: tuple[Predicate | None, ...]  # conditions on rows; None: every row is returned
     shadowing: frozenset[str] = frozenset()  # columns of the files named like one that Spark hides
+    places: frozenset[str] = frozenset()  # fields that say where a row lies
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
@@ -61,19 +64,32 @@ class BlockReader:
         for row_group, rows in zip(blocks.row_groups, blocks.rows, strict=True):
             yield opened.live(row_group, self.needed, rows)
 
+    def counts(self, blocks: FileBlocks) -> Iterator[tuple[int, int]]:
+        """Count the matching and the live rows of each row group of one file."""
+        opened = self._opened(blocks)
+        for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
+            matching = sum(batch.num_rows for batch in self._matching_in(opened, row_group, residual, rows))
+            yield matching, sum(len(positions) for positions, _ in opened.live(row_group, (), None))
+
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         opened = self._opened(blocks)
         for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
-            predicate = self.residuals[residual]
-            if predicate is None:
-                yield from (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
-            else:
-                yield from opened.matching(row_group, self.needed, rows, RowCondition(predicate, self.rows))
+            yield from self._matching_in(opened, row_group, residual, rows)
+
+    def _matching_in(
+        self, opened: OpenedRows, row_group: int, residual: int, rows: RowSelection | None
+    ) -> Iterator[pa.RecordBatch]:
+        predicate = self.residuals[residual]
+        if predicate is None:
+            return (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
+        return opened.matching(row_group, self.needed, rows, RowCondition(predicate, self.rows))
 
     def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)
         constants = {name: value for name, value in source.constants.items() if name not in self.shadowing}
-        return OpenedRows(source, constants)
+        if FILE in self.places:
+            constants[FILE] = pa.scalar(blocks.path)
+        return OpenedRows(source, constants, has_positions=POSITION in self.places)
 
 
 def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -100,4 +116,5 @@ def block_reader(
         residual if residual is not None and is_supported(residual) else None for residual in residuals.distinct
     )
     shadowing = frozenset({METADATA} if opened.listing.own_metadata else ())
-    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, shadowing)
+    places = places_among(fields, available)
+    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, shadowing, places)

@@ -13,8 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import flags
+from secateur.arrays import flags, from_numpy
 from secateur.io.parquet.row_selection import MOST_SLICES, RowSelection, chosen_rows, with_positions
+from secateur.io.scan.row_places import POSITION
 from secateur.io.tables.file_rows import FileRows
 from secateur.io.tables.partitions import constant
 from secateur.pruning.predicate.bound import columns
@@ -47,11 +48,12 @@ class OpenedRows:
 
     source: FileRows
     constants: Mapping[str, pa.Scalar]
+    has_positions: bool = False  # whether the column `_pos` is the rows' positions in the file
 
     def live(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> Iterator[Positioned]:
         """Yield the selected rows of a row group, or all, without deleted ones."""
         for positions, batch in self.source.positioned(row_group, self._stored(fields), rows):
-            yield positions, self._complete(batch, fields) if fields else batch
+            yield positions, self._complete(batch, fields, row_group, positions) if fields else batch
 
     def matching(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
@@ -98,13 +100,14 @@ class OpenedRows:
         chosen = np.concatenate(passed)
         if not len(chosen):
             return
-        known, begin = pa.Table.from_batches(parts), 0
+        known, begin, given = pa.Table.from_batches(parts), 0, 0
         for batch in self._at(row_group, others, chosen):
             texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
             begin += batch.num_rows
             schema = pa.schema([*texts.schema, *batch.schema])
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
-                yield self._complete(part, fields)
+                yield self._complete(part, fields, row_group, chosen[given : given + part.num_rows])
+                given += part.num_rows
 
     def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group at some positions, deleted or not; rows between close ranges are read, too."""
@@ -123,16 +126,29 @@ class OpenedRows:
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
         """Return the fields that are not constant."""
-        return [field for field in fields if field.name not in self.constants]
+        return [field for field in fields if field.name not in self.constants and not self._is_position(field)]
 
-    def _complete(self, batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
-        """Return the fields in order: from a batch, or from constants if the batch lacks them."""
+    def _is_position(self, field: pa.Field) -> bool:
+        return self.has_positions and field.name == POSITION
+
+    def _complete(
+        self, batch: pa.RecordBatch, fields: Sequence[pa.Field], row_group: int, positions: np.ndarray
+    ) -> pa.RecordBatch:
+        """Return the fields in order: from a batch, or if the batch lacks them from constants, or from positions."""
         n, has = batch.num_rows, frozenset(batch.schema.names)
         arrays = [
-            batch.column(field.name) if field.name in has else constant(self.constants[field.name], n)
+            batch.column(field.name)
+            if field.name in has
+            else self._in_file(row_group, positions)
+            if self._is_position(field)
+            else constant(self.constants[field.name], n)
             for field in fields
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _in_file(self, row_group: int, positions: np.ndarray) -> pa.Array:
+        """Return the positions in the file of rows of a row group."""
+        return from_numpy(int(self.source.row_count[:row_group].sum()) + positions)
 
 
 def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:

@@ -22,6 +22,7 @@ from secateur.index.naming import ByFieldId, ColumnNaming
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_condition, tuple_order
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.row_places import place_called
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
@@ -35,7 +36,7 @@ from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind, bound_by
 from secateur.pruning.predicate.bound import Within, fields, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import Column, Predicate, Sql
+from secateur.pruning.predicate.nodes import Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.report import Faults
@@ -62,13 +63,18 @@ class Settings:
     case_sensitive: bool = False
     ansi: bool = True
     executors: ExecutorsFor | None = None
+    semi_join: SemiJoin | None = None  # with the keys, beside every predicate
     value_of: Callable[[str, bool, str], pa.Scalar | None] | None = None
     # of an expression over constants, in a time zone, with or without ANSI mode
 
+    def whole(self, predicate: Predicate) -> Predicate:
+        """Return the predicate together with the semi join."""
+        return predicate if self.semi_join is None else predicate & self.semi_join
+
     def bind(self, predicate: Predicate, schema: pa.Schema) -> Predicate:
-        """Bind the predicate to a schema's fields, as the query's session would. Raises as `bind` does."""
+        """Bind the whole predicate to a schema's fields, as the query's session would. Raises as `bind` does."""
         return bind(
-            predicate,
+            self.whole(predicate),
             schema,
             session_time_zone=self.session_time_zone,
             case_sensitive=self.case_sensitive,
@@ -170,18 +176,36 @@ class PlannedScan(ScanPlan):
         matching = self.survivors.fully_matching
         return matching if touched is None else matching & ~touched[blocks.file]
 
-    def affected(self) -> Affected:
-        """Return the files that a DELETE or UPDATE of the matching rows keeps, drops, or rewrites.
+    def affected(self, *, exact: bool = False) -> Affected:
+        """Return the files that a DELETE, an UPDATE or a MERGE of the matching rows keeps, drops, or rewrites.
 
-        Uses metadata only: a file may be listed as rewritten even if all or none of its rows match. Rows for which the
-        predicate is NULL do not match. Raises ValueError for a plan with a limit, which leaves out blocks that match.
+        By metadata only, a file may be listed as rewritten even if all or none of its rows match. If `exact`, blocks in
+        doubt are read, in the columns of the predicate and the keys alone. Rows for which the predicate is NULL do not
+        match. Raises ValueError for a plan with a limit, which leaves out blocks that match; with `exact` also as
+        :meth:`to_arrow` does.
         """
         if self.limit is not None:
             raise ValueError(f"a plan with limit={self.limit} does not say which files hold matching rows")
         blocks = self.survivors.blocks
         rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
-        return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
+        if not exact:
+            return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
+        matching, alive = self._counted()
+        gone = alive == 0
+        live = live - np.bincount(blocks.file[gone], blocks.row_count[gone], len(live)).astype(np.int64)
+        held = np.flatnonzero(matching)
+        return affected_files(self.paths, live, blocks.take(held), (matching == alive)[held])
+
+    def _counted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Count the matching and the live rows of every surviving block; reads those that are in doubt."""
+        self.require_supported()
+        reader, order = self._reader(()), self.order()
+        unsure = order[~self.sure[order]]
+        counts = read_ahead(lambda file: list(reader.counts(file)), self.blocks_at(unsure, reader).by_file())
+        matching, alive = (self.survivors.blocks.row_count.astype(np.int64) for _ in range(2))
+        matching[unsure], alive[unsure] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
+        return matching, alive
 
     def is_current(self) -> bool:
         """Return whether all files of the plan are still live and unchanged, by one listing or the table's current
@@ -212,13 +236,20 @@ class PlannedScan(ScanPlan):
         return from_numpy(self.file_ordinals)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
-        """Return the table's fields of the given names, or all. Raises UnknownColumn."""
+        """Return the table's fields of the given names, or all; `_file` and `_pos` are the places of rows.
+
+        Raises UnknownColumn, and UnsupportedTable for `_row_id`.
+        """
         schema = self.opened.schema
         if columns is None:
             return list(schema)
-        zone = known_zone(self.session_time_zone)
-        resolved = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
-        return [schema.field(field.path[0]) for field in resolved]
+        binder = Binder(schema, known_zone(self.session_time_zone))
+
+        def field(name: str) -> pa.Field:
+            place = place_called(name, schema)
+            return schema.field(resolve(Column(split_name(name)), binder).path[0]) if place is None else place
+
+        return [field(name) for name in columns]
 
     def order(self) -> np.ndarray:
         """The positions of the surviving blocks, ordered by file, then row group."""
@@ -286,9 +317,12 @@ def plan_scan(
     opened.catalog.expect([*fields(rewritten), *([] if order is None else [order.first.field])])
     implied = implied_by(rewritten, opened)
     query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied, order)
-    pruned = run(query, faults, predicate=brief(sql), index=_describe(opened))
+    asked = brief(sql) if settings.semi_join is None else f"{brief(sql)} AND {settings.semi_join}"
+    pruned = run(query, faults, predicate=asked, index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
-    named = tuple(dict.fromkeys([*named_columns(predicate, binder), *(() if order is None else order.names)]))
+    named = tuple(
+        dict.fromkeys([*named_columns(settings.whole(predicate), binder), *(() if order is None else order.names)])
+    )
     survivors, report = (
         pruned.survivors,
         replace(

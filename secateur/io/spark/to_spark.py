@@ -42,8 +42,10 @@ from secateur.io.scan.read_path import (
     is_read_by_spark,
     needs_collations,
 )
+from secateur.io.scan.row_places import places_among
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
+from secateur.io.spark.join_keys import semi_joined
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan
 from secateur.io.spark.top_n import found_here, frame_of, limited
@@ -97,7 +99,12 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
     wanted = [quoted_name(field.name) for field in fields]
     if scan.order_by is not None:
         fields += [scan.opened.schema.field(name) for name in scan.order_by.names if quoted_name(name) not in wanted]
+    places = places_among(fields, scan.opened.readable_schema)
     read_path = choose_read_path(scan, fields).name if via == "auto" else via
+    if places and via in ("native", "iceberg"):
+        raise ValueError(f"via={via!r} does not read {', '.join(sorted(places))}: use 'local' or 'blocks'")
+    if places and read_path == "native":
+        read_path = "blocks"
     if needs_collations(scan, fields) and not (read_path == "native" and is_read_by_spark(scan)):
         _refuse_collations(scan, fields)
     if asks_hidden_metadata(scan) and not (read_path == "native" and is_read_by_spark(scan)):
@@ -110,11 +117,11 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
         frame = (
             _by(read_path, rows_or_scan, spark, fields)
             if via != "auto"
-            else _by_the_best(read_path, rows_or_scan, spark, fields)
+            else _by_the_best(read_path, rows_or_scan, spark, fields, is_own=bool(places))
         )
     else:
         frame = rows_or_scan
-    return limited(scan, frame.where(scan.sql)).select(*wanted)
+    return limited(scan, semi_joined(scan, frame.where(scan.sql))).select(*wanted)
 
 
 def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoReturn:
@@ -144,14 +151,19 @@ def _by(read_path: str, scan: PlannedScan, spark: SparkSession, fields: Sequence
             return _blocks(scan, spark, fields)
 
 
-def _by_the_best(read_path: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
-    """Read by the chosen read path, or by another one if this session or the data turns out not to support it."""
+def _by_the_best(
+    read_path: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], *, is_own: bool
+) -> DataFrame:
+    """Read by the chosen read path, or by another one if this session or the data turns out not to support it.
+
+    If `is_own`, only readers of this package will do.
+    """
     if read_path == "local":
         try:
             return _local(scan, spark, fields, LOCAL_MEMORY)
         except (TooMuch, OldCalendar):
-            read_path = "native" if is_read_by_spark(scan) else "blocks"
-    staged = _read_by_iceberg(scan, spark) if read_path == "blocks" else None
+            read_path = "native" if is_read_by_spark(scan) and not is_own else "blocks"
+    staged = _read_by_iceberg(scan, spark) if read_path == "blocks" and not is_own else None
     if staged is not None:
         return staged
     needs_native = needs_collations(scan, fields) or asks_hidden_metadata(scan)

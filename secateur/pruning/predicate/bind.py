@@ -40,6 +40,7 @@ from secateur.pruning.predicate.calls import CONTAINMENTS, build, escaped
 from secateur.pruning.predicate.containers import holds, needs
 from secateur.pruning.predicate.folding import is_computed, is_foldable
 from secateur.pruning.predicate.inverse import pull_back, strictly
+from secateur.pruning.predicate.joins.semi_join import joined
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Position, Subject, plain_keys, positions
 from secateur.pruning.predicate.nodes import (
@@ -135,6 +136,8 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
             return Is((yield child), value)
         case Truth():
             return node
+        case nodes.SemiJoin():
+            return joined(node, binder)
         case (
             nodes.Opaque()
             | nodes.Comparison()

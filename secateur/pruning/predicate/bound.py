@@ -14,6 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from secateur.pruning.interval import Function
+from secateur.pruning.key_tuples import KeyTuples
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
 from secateur.pruning.predicate.patterns.pieces import Alternatives
@@ -200,6 +201,18 @@ def element_type(type_: pa.DataType) -> pa.DataType | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Joined(Predicate):
+    """Whether the values of several columns are one of some tuples, which decide about NULL."""
+
+    columns: tuple[Field, ...]
+    tuples: KeyTuples
+    sql: Sql = field(compare=False)
+
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Unsupported(Predicate):
     """An expression that pruning cannot bound, except that it is TRUE only where all `needs` are."""
 
@@ -212,7 +225,7 @@ class Unsupported(Predicate):
         return (self.sql,)
 
 
-Leaf: TypeAlias = Within | Missing | TextMatch | Compared | Holds | Unsupported | Truth
+Leaf: TypeAlias = Within | Missing | TextMatch | Compared | Holds | Joined | Unsupported | Truth
 
 # ---- walks -----------------------------------------------------------------------------------------------------------
 
@@ -221,7 +234,7 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
     """Return the leaves of a bound predicate from left to right, each once, without those inside operands."""
     for part in preorder(predicate, _connected):
         match part:
-            case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
+            case Within() | Missing() | TextMatch() | Compared() | Holds() | Joined() | Unsupported() | Truth():
                 yield part
             case And() | Or() | Not() | Is():
                 pass
@@ -253,6 +266,8 @@ def children(node: Predicate | Operand) -> Iterable[Predicate | Operand]:
             return (operand,)
         case Compared(left=left, right=right):
             return left, right
+        case Joined(columns=joined_columns):
+            return joined_columns
         case Apply(arguments=arguments):
             return arguments
         case Conditional(branches, otherwise):
@@ -274,7 +289,7 @@ def all_leaves(predicate: Predicate) -> Iterator[Leaf]:
     """Return the leaves of a bound predicate and of the conditions inside its operands, each once."""
     for part in everything_in(predicate):
         match part:
-            case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
+            case Within() | Missing() | TextMatch() | Compared() | Holds() | Joined() | Unsupported() | Truth():
                 yield part
 
 

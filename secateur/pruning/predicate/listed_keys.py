@@ -113,7 +113,7 @@ def _of_moments(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeS
         if is_instant:
             return None if type_.tz is None else rangeset.integer_points(numbers)
         local = numbers * DAY if pa.types.is_date32(values.type) else numbers
-        keys = local if type_.tz is None else _instants(local, zone)
+        keys = local if type_.tz is None else instants(local, zone)
         return None if keys is None else rangeset.integer_points(keys)
     if not pa.types.is_date32(type_) or is_instant:
         return None
@@ -121,7 +121,7 @@ def _of_moments(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeS
     return rangeset.integer_points(days)
 
 
-def _instants(local: np.ndarray, zone: dt.tzinfo) -> np.ndarray | None:
+def instants(local: np.ndarray, zone: dt.tzinfo) -> np.ndarray | None:
     """Return the instants of wall clocks in a zone, or None if its offset is not known for all of them."""
     if not isinstance(zone, dt.timezone) and local.min() < (agreed(zone) + FARTHEST) * SECOND:
         return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias, TypeGuard
 
+from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.trees import Node, joined, preorder
 
 LiteralValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime | None
@@ -312,6 +313,18 @@ class In(Predicate):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class SemiJoin(Predicate):
+    """Whether the values of columns equal those of one of the keys, as in a left semi join."""
+
+    columns: tuple[Column, ...]
+    keys: JoinKeys | ManyKeys
+
+    def pieces(self) -> Iterable[object]:
+        names = ", ".join(map(str, self.columns))
+        return (f"{names if len(self.columns) == 1 else f'({names})'} IN ({self.keys})",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Among(Predicate):
     """``operand IN (options)``, where some options are not literals; all are compared in one type."""
 
@@ -470,6 +483,8 @@ def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
         case Among(operand, options):
             yield operand
             yield from options
+        case SemiJoin(named):
+            yield from named
         case Not(child) | Is(child) | Test(child):
             yield child
         case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | ILike(operand) | RLike(operand):

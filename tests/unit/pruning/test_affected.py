@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
+from secateur.errors import UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.pruning.affected import Affected
 from tests.support.local_build import index_here
@@ -25,12 +26,14 @@ def test_every_file_is_where_its_rows_say(
 ) -> None:
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
         plan = sec.prune(table, where.sql or "true", strict=True)
+        exact = plan.affected(exact=True)
     found = plan.affected()
     assert sorted([*found.untouched, *found.whole, *found.rewritten]) == sorted(path for path, _, _ in chosen)
     for file in chosen:
         truth = [where.holds(row) for row in rows_of([file])]
         assert not (file[0] in found.untouched and any(truth))
         assert not (file[0] in found.whole and not all(truth))
+        assert file[0] in (exact.whole if all(truth) else exact.rewritten if any(truth) else exact.untouched)
     if where.sql is None:
         assert not found.rewritten and not found.untouched
 
@@ -63,6 +66,16 @@ def test_a_plan_with_a_limit_does_not_tell(write_table: WriteTable) -> None:
     table = sec.open_table(str(write_table({"a.parquet": {"x": [1]}})))
     with pytest.raises(ValueError, match="limit=1"):
         sec.prune(table, "x = 1", limit=1).affected()
+
+
+def test_join_keys_tell_which_files_they_touch(write_table: WriteTable) -> None:
+    parts = {f"{i}.parquet": {"x": [4 * i, 4 * i + 3], "y": [0, i]} for i in range(4)}
+    table = sec.open_table(str(write_table(parts)))
+    plan = sec.prune(table, "TRUE", keys=[1, 4, 7, 8, None], on="x")
+    assert plan.affected() == Affected(["3.parquet"], [], ["0.parquet", "1.parquet", "2.parquet"])
+    assert plan.affected(exact=True) == Affected(["0.parquet", "3.parquet"], ["1.parquet"], ["2.parquet"])
+    with pytest.raises(UnsupportedPredicate):
+        sec.prune(table, "x % 2 = 0 AND rand() < 2", keys=[4], on="x").affected(exact=True)
 
 
 def test_where_the_index_is_broken_files_are_told_by_their_footers(write_table: WriteTable) -> None:

@@ -46,11 +46,14 @@ def test_what_is_told_is_told_of_the_rows_that_live(
         plan = sec.prune(made_.table, where, strict=True)
         assert plan.count() == plan.to_arrow().num_rows == len(rows)
         assert sec.prune(made_.table, where, limit=3).to_arrow().num_rows == min(3, len(rows))
-        affected = plan.affected()
+        affected, exact = plan.affected(), plan.affected(exact=True)
         for path, live in zip(made_.paths, made_.live, strict=True):
             truth = [holds(row) for row in live]
             assert not (path in affected.untouched and any(truth))
             assert not (path in affected.whole and not all(truth))
+            assert (path in exact.untouched) == (not any(truth))
+            assert not (path in exact.whole and not all(truth))
+            assert (path in exact.whole) >= (path in affected.whole and any(truth))
 
 
 def blocks_of(plan: Any) -> list[tuple[str, int]]:

@@ -1,0 +1,116 @@
+"""Join keys and Spark: those that a DataFrame has, and the semi join that makes a read exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, col, expr
+from pyspark.sql.types import StructField, StructType
+
+from secateur.errors import UnsupportedPredicate
+from secateur.index.build.spark_tasks import require_package
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.spark.file_reader import spark_schema
+from secateur.pruning import rangeset
+from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
+from secateur.pruning.predicate.joins.semi_join import cast_rows
+from secateur.pruning.predicate.nodes import quoted_name
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.values import INT64_MAX, Kind, is_float, keys_of, kind_of
+
+MOST_KEYS = 1_000_000  # distinct ones that are collected
+BROADCAST_BYTES = 64 << 20
+MOST_INTERVALS = 10_000  # of a column
+MOST_SPANS = 64  # batches whose intervals are merged at once
+
+
+def keys_of_frame(frame: DataFrame, names: Sequence[str], *, null_safe: bool) -> JoinKeys | ManyKeys:
+    """Return the distinct keys in columns of a DataFrame, or if there are more than MOST_KEYS, intervals around them.
+
+    Spark computes either. The columns of the keys are called by their positions in `names`.
+    """
+    chosen = frame.select(*(col(quoted_name(name)).alias(str(i)) for i, name in enumerate(names))).distinct()
+    keys = chosen.limit(MOST_KEYS + 1).toArrow()
+    if keys.num_rows <= MOST_KEYS:
+        return JoinKeys(keys, null_safe)
+    kinds = [kind_of(field.type) for field in keys.schema]
+    intervals = (_intervals(chosen, str(i)) if kind is Kind.WORD else None for i, kind in enumerate(kinds))
+    return ManyKeys(tuple(intervals), null_safe, chosen)
+
+
+def _intervals(keys: DataFrame, name: str) -> pa.Table:
+    """Return intervals that hold all keys of a column, with the widest gaps between them, computed by Spark's tasks."""
+    require_package(keys.sparkSession)
+    column = keys.select(col(name)).where(col(name).isNotNull())
+    type_ = column.schema[0].dataType
+    schema = StructType([StructField("first", type_), StructField("last", type_)])
+
+    def covered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spans, arrow = [], None
+        for batch in batches:
+            values, arrow = batch.column(0), batch.schema.field(0).type
+            words = keys_of(values).words[0]
+            spans.append(rangeset.covering(rangeset.integer_points(words), MOST_INTERVALS))
+            if len(spans) == MOST_SPANS:
+                spans = [_merged(spans)]
+        if arrow is not None:
+            yield pa.RecordBatch.from_arrays([_values(ends, arrow) for ends in _merged(spans)], ["first", "last"])
+
+    found = column.mapInArrow(covered, schema).toArrow()
+    ends = [keys_of(values.combine_chunks()).words[0] for values in found.columns]
+    arrays = [_values(side, found.schema.field(0).type) for side in _merged([(ends[0], ends[1])])]
+    return pa.table(arrays, ["first", "last"])
+
+
+def _merged(spans: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    first, last = (np.concatenate(side) for side in zip(*spans, strict=True))
+    return rangeset.covering(rangeset.integer_spans(first, last), MOST_INTERVALS)
+
+
+def _values(words: np.ndarray, type_: pa.DataType) -> pa.Array:
+    """Return the values of WORD keys."""
+    if is_float(type_):
+        bits = np.where(words >= 0, words, words ^ np.int64(INT64_MAX))
+        return pa.array(bits.view(np.float64)).cast(type_)
+    if pa.types.is_decimal(type_):
+        pairs = np.column_stack([words, words >> 63])
+        return pa.Array.from_buffers(type_, len(words), [None, pa.py_buffer(np.ascontiguousarray(pairs))])
+    return pa.array(words).cast(pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
+
+
+def semi_joined(scan: PlannedScan, rows: DataFrame) -> DataFrame:
+    """Return the rows whose values equal those of one of the scan's keys, as a left semi join."""
+    join = scan.origin.settings.semi_join
+    if join is None:
+        return rows
+    settings = scan.origin.settings
+    binder = Binder(
+        scan.opened.binding_schema, known_zone(scan.session_time_zone), settings.case_sensitive, settings.ansi
+    )
+    fields = [resolve(column, binder) for column in join.columns]
+    names = [f"key {i}" for i in range(len(fields))]
+    keys = _frame_of(fields, join.keys, binder, rows.sparkSession).toDF(*names)
+    equal = "<=>" if join.keys.null_safe else "="
+    condition = " AND ".join(
+        f"{'.'.join(map(quoted_name, field.path))} {equal} {quoted_name(name)}"
+        for field, name in zip(fields, names, strict=True)
+    )
+    return rows.join(keys, expr(condition), "left_semi")
+
+
+def _frame_of(fields: Sequence[Field], keys: JoinKeys | ManyKeys, binder: Binder, spark: SparkSession) -> DataFrame:
+    """Return keys as a DataFrame; collected ones have the types of their columns, so that Spark casts nothing."""
+    if isinstance(keys, ManyKeys):
+        if not isinstance(keys.frame, DataFrame):
+            raise UnsupportedPredicate("the keys were too many to be pickled with the plan: plan again in this process")
+        return keys.frame
+    table = pa.table(cast_rows(fields, keys, binder), [str(i) for i in range(len(fields))])
+    if not table.num_rows:
+        return spark.createDataFrame([], spark_schema(table.schema))
+    frame = spark.createDataFrame(table, spark_schema(table.schema))
+    return broadcast(frame) if table.nbytes <= BROADCAST_BYTES else frame
