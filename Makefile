@@ -42,7 +42,7 @@ test-fast: $(STAMP) ## the tests that need no JVM: the loop in which one works
 test-full: ## every check, with all examples and the tests that take long: about an hour
 	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400
 
-oldest: $(OLDEST)/.installed ## the tests that need the oldest Spark supported, 4.1: jars of Iceberg and Delta, and the hand-off
+oldest: $(OLDEST)/.installed ## the tests that need Spark 4.1, the oldest with every jar: Iceberg, Delta, and the hand-off
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST)
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_DELTA)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from secateur.api import prune
 from secateur.errors import StalePlan
 from secateur.io.scan.advice import advice
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.advice import Advice
 from secateur.pruning.predicate.nodes import Predicate, Truth
@@ -15,12 +16,13 @@ from secateur.pruning.predicate.nodes import Predicate, Truth
 if TYPE_CHECKING:
     from secateur.io.spark.column.sql import Column
     from secateur.io.tables.iceberg.expressions import BooleanExpression
+    from secateur.io.tables.open import Source
 
 SAMPLE_BLOCKS = 64
 
 
 def advise(
-    table: Table,
+    table: Table | Source,
     predicates: Sequence[str | Predicate | Column | BooleanExpression],
     *,
     sample_blocks: int = SAMPLE_BLOCKS,
@@ -64,6 +66,7 @@ def advise(
     -----
     Reporters receive the plans that this function makes, including one of the whole table.
     """
+    table = as_table(table)
     if isinstance(predicates, str):
         raise ValueError(f"predicates is one text; write a list of predicates: [{predicates!r}]")
     if not predicates:

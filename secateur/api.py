@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidPredicate
 from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
-from secateur.io.tables.open import Moment, open_at
+from secateur.io.tables.open import Moment, as_table, open_at
 from secateur.io.tables.table import Table
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.nodes import Predicate, SemiJoin, Sql, Truth
@@ -130,7 +130,7 @@ def open_table(
 
 
 def prune(
-    table: Table,
+    table: Table | Source,
     predicate: str | Predicate | Column | BooleanExpression,
     *,
     params: Mapping[str, object] | Sequence[object] | None = None,
@@ -212,6 +212,7 @@ def prune(
     predicate TRUE, or under `order_by` that none of its rows is among the first. A missing, stale or broken index keeps
     blocks.
     """
+    table = as_table(table)
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
     if budget_ms is not None and not budget_ms >= 0:

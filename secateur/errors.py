@@ -83,6 +83,10 @@ class AccessDenied(SecateurError):
     """A store rejects the credentials of this process; the message says where credentials are looked for."""
 
 
+class StoreUnreachable(SecateurError):
+    """A store does not answer within the time for opening a table."""
+
+
 class StalePlan(SecateurError):
     """A file of the plan vanished or changed after the plan was made."""
 

@@ -88,18 +88,20 @@ class Scan(PlannedScan):
     def explain(self, format: str = "text", *, verbose: bool = False) -> str:
         """Return the report as a text table, or as JSON with ``explain("json")``, with the read path to Spark.
 
+        The text begins with conjuncts that prune nothing by themselves, and what would serve them. To know them it
+        reads zone maps, filters and pages of the whole index, but opens no data file.
+
         Parameters
         ----------
         verbose
             Also list, for every conjunct, which structures exist, how many of all blocks each leaves if used without
-            the others, and what is missing, given as the argument that creates it. This reads zone maps, filters and
-            pages of the whole index, but opens no data file.
+            the others, and what is missing, given as the argument that creates it.
         """
         report, read_path = super().explain(format), choose_read_path(self)
         if format == "json":
             more = {"explanation": asdict(self.explanation)} if verbose else {}
             return json.dumps({**json.loads(report), "read_path": asdict(read_path), **more}, indent=2)
-        text = f"{report}\nread path: {read_path}"
+        text = "\n".join([*self.explanation.cautions, report, f"read path: {read_path}"])
         return f"{text}\n\n{self.explanation}" if verbose else text
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -1,10 +1,11 @@
-"""A local Spark session for the command line, the demo, the tests and the benchmarks."""
+"""The Spark session of the command line, the demo, the tests and the benchmarks."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from secateur.java import require_java
 
@@ -23,19 +24,46 @@ _SETTINGS = {
 }
 
 
+def session_on(master: str | None, remote: str | None, settings: Mapping[str, str]) -> SparkSession:
+    """Return the running session, or start one on a cluster, by default in local mode.
+
+    Where ``spark-submit`` runs this process, or ``SPARK_REMOTE`` is set, these say which cluster. Raises JavaNotFound
+    if there is no Java of version 17 or newer, which a remote cluster does not need here.
+    """
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder.appName("secateur")
+    if remote:
+        return _started(builder.remote(remote), settings)
+    if not master and "SPARK_REMOTE" in os.environ:
+        return _started(builder, settings)
+    if not master and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return _local(settings)
+    require_java()
+    return _started(builder.master(master) if master else builder, settings)
+
+
 def local_session(**settings: str) -> SparkSession:
     """Return the running session, or start one in local mode; in `settings`, underscores stand for dots.
 
     Raises JavaNotFound if there is no Java of version 17 or newer.
     """
+    return _local({name.replace("_", "."): value for name, value in settings.items()})
+
+
+def _local(settings: Mapping[str, str]) -> SparkSession:
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[*]").appName("secateur")
-    for name, value in {**_SETTINGS, **{name.replace("_", "."): value for name, value in settings.items()}}.items():
-        builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    session = _started(builder, {**_SETTINGS, **settings})
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secateur.api import is_index_enabled
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from secateur.io.tables.open import Source
 
-def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFrame:
+
+def dataframe(spark: SparkSession, table: Table | Source, *, via: str = "auto") -> DataFrame:
     """Return the whole table as an ordinary DataFrame; the index prunes every query on it.
 
     On Spark Classic, directories of Parquet files take the read path ``transparent``: Spark's own vectorised reader.
@@ -24,7 +27,7 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     groups.
 
     Elsewhere a public read path is taken, and ``explain(True)`` says why: on Spark Connect, for columns with a
-    collation, for Iceberg tables, and where Spark's internals are not those of 4.1 to 4.3. It reads the table as it is
+    collation, for Iceberg tables, and where Spark's internals are not those of 4.0 to 4.3. It reads the table as it is
     at the call, and queries prune by partitions only. The reader is Spark's own for a directory, with Parquet filters
     off; for Iceberg tables Iceberg's own if the session has it; else pyarrow in Python workers.
 
@@ -49,6 +52,7 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     while it is asked, keeps row groups, as ``explain()`` shows. Filters for which Spark's own Parquet push-down loses
     rows are not passed to it: on floating columns, for NULL, and on columns with a dot in their name.
     """
+    table = as_table(table)
     from secateur.io.spark.planner.dataframe import dataframe as made
 
     return made(spark, table, via, is_index_enabled)

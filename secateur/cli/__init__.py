@@ -14,6 +14,7 @@ from secateur.cli.demonstrate import demo
 from secateur.cli.keeping import drop, inspect, vacuum, verify
 from secateur.cli.querying import prune
 from secateur.cli.serving import connect_server, run
+from secateur.cli.shipping import pack
 from secateur.cli.status import ScriptGroup
 
 
@@ -47,5 +48,6 @@ def main(context: click.Context, verbose: bool) -> None:
         logging.getLogger("secateur").setLevel(logging.INFO)
 
 
-for command in (index, refresh, optimize, prune, advise, inspect, verify, vacuum, drop, demo, connect_server, run):
+COMMANDS = (index, refresh, optimize, prune, advise, inspect, verify, vacuum, drop, demo, pack, connect_server, run)
+for command in COMMANDS:
     main.add_command(command)

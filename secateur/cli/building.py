@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC
@@ -13,12 +13,14 @@ import click
 
 import secateur as sec
 from secateur.cli.options import TableArguments, columns_option, json_option, table_options
-from secateur.cli.output import count, print_json, share, show_facts
+from secateur.cli.output import CAUTION, count, print_json, say, share, show_facts
 from secateur.cli.spark import build_progress, spark_for_build
 from secateur.cli.status import Interrupted
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.table import Table
+from secateur.maintain.build import require_columns
 from secateur.maintain.describe import IndexSnapshot
+from secateur.maintain.estimate import BuildEstimate, Saving
 from secateur.maintain.refresh import Refreshed
 from secateur.pruning.report import human_bytes
 
@@ -43,6 +45,14 @@ from secateur.pruning.report import human_bytes
     "--no-page-locations", is_flag=True, help="Store no page locations: reading single pages then opens footers."
 )
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
+@click.option("--dry-run", is_flag=True, help="Only say what the index would cost: a part of it is built, and removed.")
+@click.option(
+    "--for",
+    "predicates",
+    multiple=True,
+    metavar="SQL",
+    help="With --dry-run, say what the index would save for this predicate. May be repeated.",
+)
 @json_option
 @click.pass_obj
 def index(
@@ -60,6 +70,8 @@ def index(
     no_pages: bool,
     no_page_locations: bool,
     segment_blocks: int | None,
+    dry_run: bool,
+    predicates: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Build the index of a table.
@@ -72,12 +84,18 @@ def index(
     Examples:
       secateur index lake/events
       secateur index lake/events --sort-key ts --bloom user_id,session_id
+      secateur index lake/events --bloom user_id --dry-run --for "user_id = 42"
     """
+    if predicates and not dry_run:
+        raise click.UsageError("--for is of --dry-run")
     table = source.open()
-    table.store.require_writable()
+    if not dry_run:
+        table.store.require_writable()
+    named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *(() if auto == ("*",) else auto))
+    require_columns(table, sort_key, named)
     with (
         _told_if_interrupted(table),
-        spark_for_build(table, source.with_spark, verbose) as spark,
+        spark_for_build(table, source.cluster, verbose) as spark,
         build_progress("indexing") as progress,
     ):
         built = sec.build_index(
@@ -96,8 +114,15 @@ def index(
             segment_blocks=segment_blocks,
             on_survey=progress[0],
             on_progress=progress[1],
+            dry_run=dry_run,
         )
-    show_index(built, as_json)
+    if built.estimate is None:
+        show_index(built, as_json)
+    else:
+        savings = built.estimate.savings(sec.advise(table, predicates)) if predicates else ()
+        _show_estimate(built.estimate, savings, as_json)
+    if built.is_large:
+        say(f"the index takes {share(built.index_bytes, built.data_bytes)} of the data's bytes", CAUTION)
 
 
 @click.command()
@@ -144,7 +169,7 @@ def refresh(
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
             _told_if_interrupted(table),
-            spark_for_build(table, source.with_spark, verbose) as spark,
+            spark_for_build(table, source.cluster, verbose) as spark,
             build_progress("indexing") as progress,
         ):
             done = sec.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
@@ -187,7 +212,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
     if not dry_run and not done.is_in_order:
         with (
             _told_if_interrupted(table),
-            spark_for_build(table, False, verbose) as spark,
+            spark_for_build(table, None, verbose) as spark,
             build_progress("merging") as progress,
         ):
             done = sec.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
@@ -210,6 +235,20 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
 def show_index(built: IndexSnapshot, as_json: bool) -> None:
     """Print the contents of an index."""
     print_json(asdict(built)) if as_json else show_facts(index_facts(built))
+
+
+def _show_estimate(estimate: BuildEstimate, savings: Sequence[Saving], as_json: bool) -> None:
+    """Print what an index would cost and save."""
+    if as_json:
+        print_json(
+            {**asdict(estimate), "index_bytes": estimate.index_bytes, "savings": [asdict(one) for one in savings]}
+        )
+        return
+    click.echo(str(estimate))
+    for saving in savings:
+        reads = f"{saving.predicate}: {human_bytes(int(saving.bytes_now))} -> {human_bytes(int(saving.bytes_then))}"
+        paid = "nothing is saved" if saving.queries is None else f"paid by {saving.queries:,} such queries or fewer"
+        click.echo(f"{reads}; {paid}")
 
 
 KINDS = ("bloom", "postings", "ngram", "tokens", "gaps")

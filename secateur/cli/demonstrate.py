@@ -141,7 +141,7 @@ def _show_local(verbose: bool, directory: Path, scale_factor: float, keep: bool,
 
 
 def _run(verbose: bool, directory: Path, scale_factor: float, keep: bool, as_json: bool) -> Demo:
-    with spark_session(verbose) as spark:
+    with spark_session(verbose=verbose) as spark:
         from secateur.demo.run import run_demo
 
         return run_demo(spark, directory, scale_factor=scale_factor, fresh=not keep, events=_events(as_json))

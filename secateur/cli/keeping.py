@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
@@ -35,9 +36,11 @@ from secateur.index.model import StoredFile, is_tuple_column
 from secateur.index.naming import ColumnNaming
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
+from secateur.io.scan.index_coverage import Covered
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.storage.redaction import redacted_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
+from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.report import Faults, human_bytes
 
 
@@ -51,6 +54,7 @@ class ColumnRow:
     pages: bool
     filters: tuple[str, ...]
     sort_key: int | None  # position in the sort key, from 1
+    bytes: Mapping[str, int]  # by structure
 
 
 @click.command()
@@ -76,7 +80,7 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
     described = sec.describe_index(table)
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     assert opened.catalog.snapshot is not None, "describe_index raises without an index"
-    columns = _columns(opened.catalog.snapshot, opened.table.naming)
+    columns = _columns(opened.catalog.snapshot, opened.table.naming, described.coverage)
     live = len(opened.catalog.files)
     covered = live - len(opened.catalog.coverage.uncovered)
     if as_json:
@@ -91,8 +95,11 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
-def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[ColumnRow]:
+def _columns(snapshot: Snapshot, naming: ColumnNaming, coverage: Sequence[Covered]) -> list[ColumnRow]:
     """Return the index's columns by their table names; a column that the table has lost, by its index name."""
+    sizes: dict[str, dict[str, int]] = {}
+    for structure in coverage:
+        sizes.setdefault(structure.column, {})[structure.structure] = structure.bytes
 
     def name_of(path: tuple[str, ...]) -> str:
         return ".".join(naming.in_table(path))
@@ -112,9 +119,14 @@ def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[ColumnRow]:
             pages=options.pages,
             filters=tuple(filters.get(name, ())),
             sort_key=sort_key.index(name) + 1 if name in sort_key else None,
+            bytes=sizes.get(name, {}),
         )
         for name, column in zip(names, columns, strict=True)
     ]
+
+
+def _size(column: ColumnRow, structure: str) -> str:
+    return human_bytes(column.bytes[structure]) if structure in column.bytes else ""
 
 
 def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
@@ -123,8 +135,8 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
         (
             Cell(column.name),
             Cell(column.type, QUIET),
-            *(Cell("yes" if has else "") for has in (column.zone_map, column.pages)),
-            Cell(", ".join(column.filters)),
+            *(Cell(_size(column, structure)) for structure in ("zone map", "pages")),
+            Cell(", ".join(f"{kind} {_size(column, STRUCTURES[kind])}".strip() for kind in column.filters)),
             Cell("" if column.sort_key is None else str(column.sort_key)),
         )
         for column in columns
@@ -181,8 +193,8 @@ def verify(
     """
     table = source.open()
     with ExitStack() as stack:
-        is_audit = source.with_spark or sample is not None or bool(predicates)
-        spark = stack.enter_context(spark_session(context.obj)) if is_audit else None
+        is_audit = source.cluster is not None or sample is not None or bool(predicates)
+        spark = stack.enter_context(spark_session(source.cluster, context.obj)) if is_audit else None
         verification = sec.verify_index(
             table,
             spark=spark,

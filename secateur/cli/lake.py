@@ -25,7 +25,7 @@ from secateur.cli.output import (
     say,
     show_sheet,
 )
-from secateur.cli.spark import spark_session, step_progress
+from secateur.cli.spark import Cluster, spark_session, step_progress
 from secateur.pruning.report import human_bytes
 
 if TYPE_CHECKING:  # imports pyspark, which is slow
@@ -57,7 +57,11 @@ def show_lake(verbose: bool, directory: Path, files: int, keep: bool, as_json: b
         on_file = partial(on_progress, "writing files") if on_progress else None
         events = _events(as_json, on_file)
         outcome = run_lake(
-            lambda settings: spark_session(verbose, settings), directory, files=files, fresh=not keep, events=events
+            lambda settings: spark_session(Cluster(settings=settings), verbose),
+            directory,
+            files=files,
+            fresh=not keep,
+            events=events,
         )
     from secateur.html.lake_page import lake_page
 

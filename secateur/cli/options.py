@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import secateur as sec
-from secateur.cli.spark import spark_session
+from secateur.cli.spark import Cluster, settings_of, spark_session
+from secateur.cli.status import TABLE
 from secateur.errors import SecateurError
-from secateur.io.storage.redaction import without_secrets
+from secateur.io.storage.redaction import redacted_location, without_secrets
 from secateur.pruning.functions.zone_names import zone_of
 
 if TYPE_CHECKING:
@@ -36,13 +38,13 @@ class TableArguments:
     ref: str | None = None
     version: int | None = None
     index_location: str | None = None
-    with_spark: bool = False
+    cluster: Cluster | None = None  # None: without Spark
 
     def open(self) -> Table:
         """Open the table. Raises as :func:`secateur.open_table`, and click.UsageError for options that do not fit."""
-        if not (self.with_spark and self._is_name):
+        if self.cluster is None or not self._is_name:
             return self._opened(None)
-        with spark_session(False) as spark:
+        with spark_session(self.cluster) as spark:
             return self._opened(spark)
 
     @property
@@ -84,9 +86,17 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         version: int | None,
         index_location: str | None,
         with_spark: bool,
+        master: str | None,
+        remote: str | None,
+        conf: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        source = TableArguments(path, catalog, snapshot_id, as_of, ref, version, index_location, with_spark)
+        click.get_current_context().meta[TABLE] = shlex.quote(redacted_location(path))
+        if master and remote:
+            raise click.UsageError("--master and --remote name two clusters")
+        wanted = with_spark or master or remote or conf
+        cluster = Cluster(master, remote, settings_of(conf)) if wanted else None
+        source = TableArguments(path, catalog, snapshot_id, as_of, ref, version, index_location, cluster)
         return command(source=source, **others)
 
     for parameter in reversed(_TABLE_PARAMETERS):
@@ -120,7 +130,17 @@ _TABLE_PARAMETERS = (
         "--spark",
         "with_spark",
         is_flag=True,
-        help="Start Spark: PATH may be a name in its catalog; index and refresh are Spark jobs, verify reads data.",
+        help="Use Spark: PATH may be a name in its catalog; index and refresh are Spark jobs, verify reads data.",
+    ),
+    click.option(
+        "--master", metavar="URL", help="The cluster, as for spark-submit. By default local. Implies --spark."
+    ),
+    click.option("--remote", metavar="URL", help="A Spark Connect server: sc://host:15002. Implies --spark."),
+    click.option(
+        "--conf",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A setting of Spark; may be given more than once. Implies --spark.",
     ),
 )
 
@@ -130,15 +150,15 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to stdout.")(command)
 
 
-def columns_option(*names: str, help: str) -> Callable[[F], F]:
-    """Make a repeatable option that takes comma-separated column names."""
-    return click.option(*names, metavar="COLUMN,...", multiple=True, callback=_names, help=help)
+def columns_option(*names: str, help: str, metavar: str = "COLUMN,...") -> Callable[[F], F]:
+    """Make a repeatable option that takes comma-separated names, by default of columns."""
+    return click.option(*names, metavar=metavar, multiple=True, callback=_names, help=help)
 
 
 def _names(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(name.strip() for value in values for name in value.split(","))
     if not all(names):
-        raise click.BadParameter("a column name is empty")
+        raise click.BadParameter("a name is empty")
     return names
 
 

@@ -259,11 +259,13 @@ def _ranges(ranges: list[dict[str, int]], shown: int = 4) -> str:
 
 def _show_plan(plan: Scan) -> None:
     if not is_terminal(sys.stdout):
-        click.echo(plan.explain())
+        click.echo(on_the_command_line(plan.explain()))
         click.echo()
         print_line(_summary(plan))
         return
     report = plan.report
+    for caution in plan.explanation.cautions:
+        print_line(on_the_command_line(caution), CAUTION)
     print_line(report.predicate, STRONG)
     if report.order:
         print_line(f"order: {report.order}", QUIET)

@@ -6,7 +6,7 @@ import runpy
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secateur.cli.output import say
+from secateur.cli.spark import settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,14 +50,6 @@ def connect_server(port: int, master: str, conf: Sequence[str]) -> None:
     while not ended.wait(1):
         pass
     spark.stop()
-
-
-def settings_of(conf: Sequence[str]) -> Mapping[str, str]:
-    """Parse ``KEY=VALUE`` settings. Raises BadParameter for a setting without ``=``."""
-    for setting in conf:
-        if "=" not in setting:
-            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
-    return dict(setting.split("=", 1) for setting in conf)
 
 
 def serve(spark: SparkSession, port: int) -> None:

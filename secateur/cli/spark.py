@@ -5,51 +5,78 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC
 from typing import IO, TYPE_CHECKING
+
+import click
 
 from secateur.cli.output import is_terminal, say
 from secateur.errors import SecateurError
 from secateur.index.build.build import OnProgress
 from secateur.pruning.report import human_bytes
-from secateur.session import local_session
+from secateur.session import session_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from secateur.io.tables.table import Table
 
+LINE_SECONDS = 5.0  # between lines of progress where there is no terminal
 IN_PROCESS_BYTES = 4 << 30  # threads index a table of up to this size within a minute or two
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """Where Spark runs, as named on the command line; by default in this process, or as spark-submit was told."""
+
+    master: str | None = None
+    remote: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def session(self) -> SparkSession:
+        """Return the running session, or start one."""
+        return session_on(self.master, self.remote, self.settings)
+
+
+def settings_of(conf: Sequence[str]) -> Mapping[str, str]:
+    """Parse ``KEY=VALUE`` settings. Raises BadParameter for a setting without ``=``."""
+    for setting in conf:
+        if "=" not in setting:
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
+    return dict(setting.split("=", 1) for setting in conf)
+
+
 @contextmanager
-def spark_for_build(table: Table, wanted: bool, verbose: bool) -> Iterator[SparkSession | None]:
+def spark_for_build(table: Table, cluster: Cluster | None, verbose: bool) -> Iterator[SparkSession | None]:
     """Yield a session if one is wanted or the table is large; None if this process builds as fast."""
-    if wanted or int(table.snapshot().fresh_listing(UTC).size.sum()) > IN_PROCESS_BYTES:
-        with spark_session(verbose) as spark:
+    if cluster is not None or int(table.snapshot().fresh_listing(UTC).size.sum()) > IN_PROCESS_BYTES:
+        with spark_session(cluster, verbose) as spark:
             yield spark
     else:
         yield None
 
 
 @contextmanager
-def spark_session(verbose: bool, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield the running session, or start one in local mode, with some more settings.
+def spark_session(cluster: Cluster | None = None, verbose: bool = False) -> Iterator[SparkSession]:
+    """Yield the running session, or start one, by default in local mode.
 
     Unless `verbose`, the JVM's output goes to a file, which is shown if an unexpected error occurs.
     """
     running = _running_session()
+    start = (cluster or Cluster()).session
     if running is not None or verbose:
-        yield running or local_session(**(settings or {}))
+        yield running or start()
         return
     if is_terminal(sys.stderr):
         say("starting Spark", "dim")
     with tempfile.TemporaryFile() as log:
         try:
             with _stderr_into(log):
-                session = local_session(**(settings or {}))
+                session = start()
             yield session
         except (SecateurError, KeyboardInterrupt):
             raise
@@ -82,14 +109,16 @@ def _stderr_into(log: IO[bytes]) -> Iterator[None]:
 
 @contextmanager
 def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress | None]]:
-    """Yield a build's callbacks `on_survey` and `on_progress`, which draw a bar on a terminal."""
+    """Yield a build's callbacks `on_survey` and `on_progress`: a bar on a terminal, elsewhere a line now and then."""
     if not is_terminal(sys.stderr):
-        yield None, None
+        lines = ProgressLines(title)
+        yield lines.on_survey, lines.on_progress
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn())
+    times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(12), TextColumn("{task.fields[done]}"), *times)
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None, done="reading footers")
         totals = (0, 0, 0)
@@ -129,6 +158,31 @@ def step_progress() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def _done(done: tuple[int, int, int], totals: tuple[int, int, int]) -> str:
-    files, rows, size = (f"{part:,}/{whole:,}" for part, whole in zip(done, totals, strict=True))
-    size = f"{human_bytes(done[2])}/{human_bytes(totals[2])}"
-    return f"{files} files  {rows} rows  {size}"
+    return f"{done[0]:,}/{totals[0]:,} files  {human_bytes(done[2])}/{human_bytes(totals[2])}"
+
+
+@dataclass
+class ProgressLines:
+    """A build's progress as lines on stderr, one every few seconds, with what is left by the bytes done so far."""
+
+    title: str
+    totals: tuple[int, int, int] = (0, 0, 0)
+    begun: float = 0.0
+    due: float = 0.0
+
+    def on_survey(self, files: int, rows: int, size: int) -> None:
+        """Take the totals."""
+        self.totals, self.begun = (files, rows, size), time.monotonic()
+        self.due = self.begun + LINE_SECONDS
+
+    def on_progress(self, files: int, rows: int, size: int) -> None:
+        """Print what is done, if a line is due."""
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due = now + LINE_SECONDS
+        left = (now - self.begun) / size * (self.totals[2] - size) if size else None
+        say(
+            f"{self.title}: {_done((files, rows, size), self.totals)}"
+            + ("" if left is None else f"  about {left:.0f} s left")
+        )

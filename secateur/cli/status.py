@@ -18,6 +18,7 @@ from secateur.io.storage.redaction import without_secrets
 FOUND_WRONG = 1
 CALLED_WRONG = 2
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
+TABLE = "secateur.table"  # in the context's meta: the table that a command works on, quoted for a shell
 INTERRUPTED = 130  # what shells report for a process ended by SIGINT
 
 # The library's errors name the Python call that helps; these are the names on the command line.
@@ -30,6 +31,7 @@ _ON_THE_COMMAND_LINE = {
     "verify_index(table, spark=spark) shows": "secateur verify --spark PATH shows",
 }
 _CALL = re.compile(r"\b(build|refresh)_index\(table, spark=spark(?:, (\w+=(?:\[[^]]*\]|\{[^}]*\})))?\)")
+_PLACE = re.compile(r"\b(secateur(?: [a-z-]+)+) PATH\b")
 _ADD = re.compile(r"\badd (\w+=(?:\[[^]]*\]|\{[^}]*\}))")
 
 
@@ -70,8 +72,10 @@ def on_the_command_line(message: str) -> str:
     """Replace the library's options and functions in a message by those of the command line."""
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
-    message = _CALL.sub(_command, message)
-    return _ADD.sub(lambda match: f"add {_flag(match[1])}", message)
+    message = _ADD.sub(lambda match: f"add {_flag(match[1])}", _CALL.sub(_command, message))
+    context = click.get_current_context(silent=True)
+    table = None if context is None else context.meta.get(TABLE)
+    return message if table is None else _PLACE.sub(lambda match: f"{match[1]} {table}", message)
 
 
 def _command(match: re.Match[str]) -> str:

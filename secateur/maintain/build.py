@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +20,7 @@ from secateur.index.build.options import (
     Columns,
     auto_columns,
     called_in_index,
+    called_in_table,
     checked,
     filter_options,
     filters_of,
@@ -30,21 +33,32 @@ from secateur.index.build.survey import FileSurvey, cut, survey
 from secateur.index.build.tasks import RunTasks
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_matrix import no_bloom_matrices
-from secateur.index.model import POSTINGS, BuildOptions
+from secateur.index.model import POSTINGS, BuildOptions, indexed_columns
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
+from secateur.index.zones.sort_key import parse_sort_key
+from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
-from secateur.maintain.describe import IndexSnapshot, described
+from secateur.maintain.describe import IndexSnapshot, described, undone
 from secateur.maintain.entries import settled
+from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from secateur.io.tables.open import Source
+
+FILES_ASKED = 8  # whose footers are read for the names of columns
+
 
 def build_index(
-    table: Table,
+    table: Table | Source,
     *,
     spark: SparkSession | None = None,
     sort_key: Sequence[str] = (),
@@ -61,6 +75,7 @@ def build_index(
     fan_out: int = FAN_OUT,
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
+    dry_run: bool = False,
 ) -> IndexSnapshot:
     """Index a table and publish the index in one atomic create. Until it returns, readers see the old index.
 
@@ -101,11 +116,15 @@ def build_index(
         The approximate number of blocks in a segment, and of children of a node in the tree above the segments.
     on_survey, on_progress
         Called with the totals once footers are read, and with the files, rows and bytes done.
+    dry_run
+        Write nothing; estimate the cost. All footers are read, and a part of the index, of at most 256 MiB of data
+        files, is built in a temporary directory of this machine. Sizes and time are extrapolated from it by rows.
 
     Returns
     -------
     IndexSnapshot
-        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`.
+        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`. Of a dry run, the
+        number is 0, and ``estimate`` has the bytes of every structure and the seconds of a build.
 
     Raises
     ------
@@ -113,7 +132,9 @@ def build_index(
     InvalidOption
         For an unreadable sort key or setting, or a fan-out below 2.
     """
-    table.store.require_writable()
+    table = as_table(table)
+    if not dry_run:
+        table.store.require_writable()
     if fan_out < 2:
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
@@ -121,7 +142,30 @@ def build_index(
         listed(sort_key), filters, listed(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
     )
     auto = auto if isinstance(auto, bool) else listed(auto)
-    return build_with(table, runner(spark), options, auto, (on_survey, on_progress))
+    require_columns(
+        table, options.sort_key, [*(f.column for f in filters), *gaps, *(() if isinstance(auto, bool) else auto)]
+    )
+    return build_with(table, runner(spark), options, auto, (on_survey, on_progress), dry_run=dry_run)
+
+
+def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str]) -> None:
+    """Raise UnknownColumn for a column that some files lack, among them the oldest and the newest.
+
+    It reads a few footers, and so a misspelt name is found before Spark starts and all footers are read. A column that
+    only other files have is known by a schema that the table was opened with.
+    """
+    now = table.snapshot()
+    known = now.stored_schema
+    if known is None:
+        listing = now.listing(dt.UTC)
+        if not len(listing.size):
+            return
+        by_age = np.argsort(listing.modified, kind="stable")
+        some = np.unique(np.linspace(0, len(by_age) - 1, FILES_ASKED).astype(int))
+        known = merge_schemas(now.schemas(listing, by_age[some]))
+    binder = Binder(known, dt.UTC)
+    for path in (*(column.path for column in parse_sort_key(sort_key)), *map(split_name, names)):
+        resolve(Column(path), binder)
 
 
 def build_with(
@@ -130,6 +174,8 @@ def build_with(
     options: BuildOptions,
     auto: Sequence[str] | bool = (),
     progress: tuple[OnProgress | None, OnProgress | None] = (None, None),
+    *,
+    dry_run: bool = False,
 ) -> IndexSnapshot:
     """Index a table with options that use the table's column names; see :func:`build_index`. Raises the same."""
     now = table.snapshot(fresh=True)
@@ -138,9 +184,14 @@ def build_with(
         raise TableNotFound(f"{table.location} holds no Parquet file")
     if isinstance(now.naming, ByFieldId):
         options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
+    begun = time.monotonic()
     surveys = survey(run, now.open_for_index, files, sort_paths(options))
     schema = index_schema(now, [(item.file.path, item.schema) for item in surveys])
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
+    if dry_run:
+        estimate = estimated(now, surveys, schema, options, time.monotonic() - begun)
+        columns = [now.naming.in_table(column.path) for column in indexed_columns(schema)]
+        return undone(table.store.location, called_in_table(options, now.naming), columns, estimate)
     with new_build(table.store) as build:
         nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})
         segments = write_index(now, run, build, surveys, nothing, (), (schema, options), progress)

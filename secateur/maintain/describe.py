@@ -5,17 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
 from secateur.index.build.options import called_in_table
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter, is_tuple_column
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Choice, Filter, is_tuple_column
+from secateur.index.naming import Path
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
 from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
 from secateur.io.scan.index_coverage import Covered, covered
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.entries import require_snapshot
+from secateur.maintain.estimate import LARGE, BuildEstimate
+
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
 
 
 @dataclass(frozen=True)
@@ -42,14 +49,48 @@ class IndexSnapshot:
     choices: tuple[Choice, ...]  # what was left to the build, and the reason for its choice
     table_snapshot: int | None  # that the index was built or refreshed for, if the table's format has snapshots
     coverage: tuple[Covered, ...]  # one per column and structure
+    estimate: BuildEstimate | None = None  # of a dry run, of which nothing was built
 
     @property
     def age_seconds(self) -> float:
         """Seconds since it was published."""
         return max(0.0, time.time() - self.created)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes more than a tenth of the data's bytes."""
+        return self.index_bytes > LARGE * self.data_bytes
 
-def describe_index(table: Table) -> IndexSnapshot:
+
+def undone(location: str, options: BuildOptions, columns: Sequence[Path], estimate: BuildEstimate) -> IndexSnapshot:
+    """Describe an index that was not built; options and columns have the table's names."""
+    filters = [(option.kind, option.column) for option in options.filters]
+    return IndexSnapshot(
+        number=0,
+        created=0.0,
+        location=location,
+        segments=0,
+        files=estimate.files,
+        blocks=estimate.blocks,
+        rows=estimate.rows,
+        data_bytes=estimate.data_bytes,
+        index_bytes=estimate.index_bytes,
+        location_bytes=sum(one.bytes for one in estimate.structures if one.structure == "page locations"),
+        columns=tuple(".".join(path) for path in columns),
+        bloom=tuple(column for kind, column in filters if kind == BLOOM),
+        postings=tuple(column for kind, column in filters if kind == POSTINGS),
+        ngram=tuple(column for kind, column in filters if kind == NGRAM),
+        tokens=tuple(column for kind, column in filters if kind == TOKEN),
+        gaps=options.gaps,
+        sort_key=options.sort_key,
+        choices=options.choices,
+        table_snapshot=None,
+        coverage=(),
+        estimate=estimate,
+    )
+
+
+def describe_index(table: Table | Source) -> IndexSnapshot:
     """Describe the current index of a table, and what it covers now.
 
     Returns
@@ -61,6 +102,7 @@ def describe_index(table: Table) -> IndexSnapshot:
     ------
     IndexMissing, IndexFault
     """
+    table = as_table(table)
     return described(table)
 
 

@@ -29,6 +29,7 @@ from secateur.index.segments.segment_table import Segments, SegmentSummary, join
 from secateur.index.segments.snapshot import Snapshot, open_snapshot
 from secateur.index.segments.stored_segment import stored_segment
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot, described, filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
@@ -36,6 +37,8 @@ from secateur.maintain.publish import publish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from secateur.io.tables.open import Source
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Optimized:
 
 
 def optimize_index(
-    table: Table,
+    table: Table | Source,
     *,
     spark: SparkSession | None = None,
     dry_run: bool = False,
@@ -90,6 +93,7 @@ def optimize_index(
     IndexConflict
         If another build or refresh published first.
     """
+    table = as_table(table)
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
     listing = recognised(now, now.fresh_listing(dt.UTC), snapshot)

@@ -20,6 +20,7 @@ from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
@@ -31,6 +32,8 @@ from secateur.maintain.verify import broken_files
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from secateur.io.tables.open import Source
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Refreshed:
 
 
 def refresh_index(
-    table: Table,
+    table: Table | Source,
     *,
     spark: SparkSession | None = None,
     bloom: Columns = (),
@@ -98,6 +101,7 @@ def refresh_index(
     Also
         What :func:`secateur.build_index` raises.
     """
+    table = as_table(table)
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
     added = BuildOptions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault, IndexMissing
 from secateur.index.build.build import FOLDERS
@@ -12,16 +13,20 @@ from secateur.index.model import StoredFile
 from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS_FOLDER
 from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files, snapshot_name
 from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.doomed import FOLDER as DOOMED_FOLDER
 from secateur.maintain.doomed import doomed
 
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
+
 DEFAULT_GRACE_SECONDS = 3600.0
 
 
 def vacuum_index(
-    table: Table, *, dry_run: bool = False, grace_seconds: float = DEFAULT_GRACE_SECONDS
+    table: Table | Source, *, dry_run: bool = False, grace_seconds: float = DEFAULT_GRACE_SECONDS
 ) -> list[StoredFile]:
     """Remove the files that are needed by no snapshot that was current within the last `grace_seconds`.
 
@@ -42,6 +47,7 @@ def vacuum_index(
         If a snapshot cannot be read, as it may name any file.
     IndexNotWritable
     """
+    table = as_table(table)
     store, old = table.store, time.time() - grace_seconds
     needed = _needed(store, old)
     files = _all_files(store)
@@ -105,7 +111,7 @@ def used_files(snapshot: Snapshot) -> set[str]:
     return {snapshot_name(snapshot.number), *snapshot.segments.name, *filter_files(snapshot), *manifests}
 
 
-def drop_index(table: Table, *, dry_run: bool = False) -> list[StoredFile]:
+def drop_index(table: Table | Source, *, dry_run: bool = False) -> list[StoredFile]:
     """Remove the whole index.
 
     Old snapshots go first, then the current one, then the files they name: a reader sees the current index or none. A
@@ -120,6 +126,7 @@ def drop_index(table: Table, *, dry_run: bool = False) -> list[StoredFile]:
     ------
     IndexNotWritable
     """
+    table = as_table(table)
     store = table.store
     files = _all_files(store)
     if dry_run or not files:

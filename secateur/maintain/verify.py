@@ -18,6 +18,7 @@ from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.zones.segment_tree import contradicted_nodes
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
@@ -26,6 +27,7 @@ from secateur.pruning.predicate.bound import Field
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from secateur.io.tables.open import Source
     from secateur.maintain.audit import Audit, OnStep
     from secateur.pruning.predicate.nodes import Predicate
 
@@ -51,7 +53,7 @@ class Verification:
 
 
 def verify_index(
-    table: Table,
+    table: Table | Source,
     *,
     spark: SparkSession | None = None,
     sample: float | None = None,
@@ -95,6 +97,7 @@ def verify_index(
     Also
         What :func:`secateur.prune` raises for the given predicates.
     """
+    table = as_table(table)
     if sample is not None and not 0 < sample <= 1:
         raise ValueError(f"sample is {sample}; it is the share of the blocks to read, more than 0 and at most 1")
     if spark is None and (sample is not None or predicates):

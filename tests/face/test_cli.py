@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from secateur.cli import main
+from secateur.cli.spark import ProgressLines
 from tests.support.make_golden import GOLDEN, stamp
 from tests.support.tables import write_file
 
@@ -53,7 +54,10 @@ def break_snapshot(root: Path) -> None:
     snapshot.write_bytes(snapshot.read_bytes()[:-1])
 
 
-COMMANDS = ("", "index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo")
+COMMANDS = [
+    "",
+    *["index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo", "pack"],
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -152,12 +156,17 @@ MISTAKES = [
     (["prune", "{golden}", "idd = 1"], "did you mean id?"),
     (["prune", "{golden}", "id = = 1"], "line 1, column 6"),
     (["prune", "{golden}", "id = 'one'"], "cannot compare column id"),
-    (["inspect", "{bare}"], "build one with: secateur index PATH"),
+    (["inspect", "{bare}"], "build one with: secateur index /"),
     (["prune", "{golden}", "id ="], "an operand is missing"),
     (["prune", "{golden}", "count(*) > 3"], "COUNT(*) is an aggregate"),
     (["prune", "{golden}", "sum(id) OVER (ORDER BY id) > 3"], "is a window function"),
     (["prune", "{golden}", "id = :id"], "give it one by --param"),
     (["drop", "{golden}"], "nothing was removed: add --yes"),
+    (["index", "{golden}", "--master", "yarn", "--remote", "sc://host"], "--master and --remote name two clusters"),
+    (["index", "{golden}", "--bloom", "nme", "--spark"], "unknown column `nme`: did you mean name?"),
+    (["index", "{golden}", "--conf", "spark.ui.enabled"], "is not KEY=VALUE"),
+    (["pack", "packages.rar"], "an archive ends in .tar.gz"),
+    (["pack", "packages.tar.gz", "--without", "nunpy"], "does not require nunpy"),
 ]
 
 
@@ -170,6 +179,23 @@ def test_mistakes_of_the_caller_exit_with_2(golden: Path, arguments: list[str], 
     assert result.stdout == ""
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_build_in_a_pipe_tells_what_is_left(
+    golden: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("secateur.cli.spark.LINE_SECONDS", 0.0)
+    lines = ProgressLines("indexing")
+    lines.on_survey(40, 2_000, 10_000_000)
+    lines.on_progress(10, 500, 2_500_000)
+    assert capsys.readouterr().err == "indexing: 10/40 files  2.5 MB/10.0 MB  about 0 s left\n"
+    assert "files" in run("index", golden, "--bloom", "id").stderr
+
+
+def test_what_prunes_nothing_stands_first(golden: Path) -> None:
+    shown = run("prune", golden, "id = 17 AND name LIKE '%xyz%'", "--no-index").stdout.splitlines()
+    assert shown[0] == "caution: `name` LIKE '%xyz%' prunes nothing: add --ngram name"
+    assert not run("prune", golden, "id = 17").stdout.startswith("caution")
 
 
 def test_parameters(golden: Path) -> None:

@@ -1,41 +1,58 @@
-"""Executors that are processes of their own: with this package, and without."""
+"""Executors that are processes of their own: without this package, and with it shipped."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from secateur.index.build import spark_tasks
 from tests.support import cluster_work
 from tests.support.tables import write_file
 
 pytestmark = pytest.mark.spark  # it starts a JVM of its own
 
+INSTALLED = ("pyspark", "py4j", "dateutil", "pytz", "six.py", *cluster_work.ON_CLUSTER)
 
-def run(python: Path | str, root: Path) -> dict[str, Any]:
-    """What came of the work on executors with this Python."""
-    write_file(root / "lake" / "a.parquet", {"id": list(range(100))}, row_group_size=10)
-    command = [sys.executable, cluster_work.__file__, str(python), str(root / "lake")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+
+def python_of_a_cluster(root: Path) -> Path:
+    """A Python that has PySpark, numpy, pandas and pyarrow, and nothing else that secateur requires."""
+    there = Path(sysconfig.get_paths()["purelib"])
+    libraries = root / "libraries"
+    libraries.mkdir()
+    for name in INSTALLED:
+        for found in there.glob(f"{name.removesuffix('.py')}*"):
+            (libraries / found.name).symlink_to(found)
+    python = root / "python"
+    base = Path(sys.base_prefix) / "bin" / Path(sys.executable).name
+    python.write_text(f'#!/bin/sh\nPYTHONPATH=$PYTHONPATH:{libraries} exec {base} -S "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+def test_executors_that_lack_the_package_and_get_it(tmp_path: Path) -> None:
+    write_file(tmp_path / "lake" / "a.parquet", {"id": list(range(100))}, row_group_size=10)
+    command = [sys.executable, cluster_work.__file__, str(python_of_a_cluster(tmp_path)), str(tmp_path / "lake")]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=environment)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    assert (found["local"], found["native"]) == (1, 1)  # they need no Python on executors
+    for refused in found["nothing shipped"]:
+        assert refused.startswith("PackageMissing: this job needs secateur on the executors: ")
+        assert "cannot import secateur" in refused
+        assert "secateur pack packages.tar.gz" in refused
+    assert "cannot import xxhash" in found["zip shipped"][0]
+    assert found["archive shipped"] == [100, 1]
 
 
-def test_executors_that_have_the_package(tmp_path: Path) -> None:
-    assert run(sys.executable, tmp_path) == {"build": 100, "local": 1, "native": 1, "blocks": 1}
-
-
-def test_executors_that_lack_it_end_before_their_work(tmp_path: Path) -> None:
-    """Of Spark's own Python alone: what needs no Python there works, the rest ends before its work."""
-    bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {Path(sys.base_prefix) / "bin" / Path(sys.executable).name} -S "$@"\n')
-    bare.chmod(0o755)
-    found = run(bare, tmp_path)
-    assert (found["local"], found["native"]) == (1, 1)
-    for work in ("build", "blocks"):
-        assert found[work].startswith("PackageMissing: the executors of this Spark application cannot import ")
-        assert "--archives" in found[work]
+def test_another_version_of_the_package_is_none() -> None:
+    host, wrong = spark_tasks._check("0.0.1")(0)
+    assert wrong.startswith("has secateur ")
+    assert wrong.endswith(", the driver 0.0.1")
+    assert f"{host} {wrong}" in spark_tasks._message([(host, wrong)])

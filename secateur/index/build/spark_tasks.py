@@ -1,11 +1,14 @@
-"""Run work in Spark tasks, few and large, whose results are bytes; and whether executors have this package at all."""
+"""Run work in Spark tasks, few and large, whose results are bytes; and tell whether executors have this package."""
 
 from __future__ import annotations
 
 import re
+import socket
+import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,8 +20,12 @@ from secateur.index.build.tasks import TASKS_PER_CORE, RunTasks, Work, run_in_pr
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
-_missing: dict[str, str] = {}  # by application: the module that its executors lack; empty if none
+_RUN_BY_TASKS = ("secateur.io.scan.block_reader", "secateur.index.build.column_sketch", "secateur.maintain.build")
+_MOST_ASKED = 64  # tasks
+_MOST_NAMED = 5  # hosts
+_have_it: set[str] = set()  # applications; one that lacks the package is asked again, as it may have been shipped since
+
+HostReport = tuple[str, str]  # a host, and what is wrong there; empty if nothing is
 
 
 def runner(spark: SparkSession | None) -> RunTasks:
@@ -79,6 +86,7 @@ def task_count(spark: SparkSession, n: int) -> int:
 
 
 def _parallelism(spark: SparkSession) -> int:
+    """Return the cores of the cluster, as Spark counts them; on Spark Connect the partitions of its shuffles."""
     from pyspark.errors import PySparkException
 
     try:
@@ -88,43 +96,53 @@ def _parallelism(spark: SparkSession) -> int:
 
 
 def require_package(spark: SparkSession) -> None:
-    """Raise PackageMissing if an executor cannot import this package; one task per application tells.
+    """Raise PackageMissing if an executor lacks this package or has another version of it.
 
-    In local mode executors are this process's, and on Spark Connect the server decides: neither is asked.
+    Every core gets a task that imports it. In local mode the executors are this process's, and are not asked.
     """
-    from pyspark.errors import PySparkException
-
-    try:
-        context = spark.sparkContext
-    except PySparkException:
+    if re.fullmatch(r"local(\[.*\])?", spark.conf.get("spark.master", "") or ""):
         return
-    if re.fullmatch(r"local(\[.*\])?", str(context.master)):
-        return
-    if context.applicationId not in _missing:
-        _missing[context.applicationId] = _asked(spark)
-    if module := _missing[context.applicationId]:
-        raise PackageMissing(
-            f"the executors of this Spark application cannot import {module}: pack the driver's environment with "
-            "venv-pack and ship it with --archives environment.tar.gz#environment and "
-            "PYSPARK_PYTHON=./environment/bin/python, or install secateur on every node. build_index() and "
-            "refresh_index() without spark= need no executors, and plans read with via='native' need no Python there"
-        )
+    application = str(spark.conf.get("spark.app.id", ""))
+    if application not in _have_it:
+        found = _asked(spark, min(_parallelism(spark), _MOST_ASKED))
+        if wrong := sorted({(host, what) for host, what in found if what}):
+            raise PackageMissing(_message(wrong))
+        _have_it.add(application)
 
 
-def _asked(spark: SparkSession) -> str:
-    """Return the module that a task could not import; empty if there is none."""
-    from pyspark.errors import PySparkException
+def _asked(spark: SparkSession, tasks: int) -> Sequence[HostReport]:
+    """Return what the executors of some tasks lack."""
+    from pyspark.sql.functions import udf
 
-    try:
-        # The function is pickled by its name, so the task imports this module.
-        spark.range(1).mapInArrow(_import, "number bigint").toArrow()
-    except PySparkException as error:
-        match = _NO_MODULE.search(str(error))
-        if match is None:
-            raise
-        return match[1]
-    return ""
+    # A function within a function is pickled as it is, and so needs no package to arrive. No Arrow: they may lack it.
+    asked = udf(_check(sys.modules["secateur"].__version__), "host string, wrong string", useArrow=False)
+    rows = spark.range(0, tasks, 1, tasks).select(asked("id").alias("found")).collect()
+    return [(row.found.host, row.found.wrong) for row in rows]
 
 
-def _import(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return batches
+def _check(version: str) -> Callable[[int], HostReport]:
+    """Return the function that a task runs."""
+    modules = _RUN_BY_TASKS
+
+    def check(_: int) -> HostReport:
+        host = socket.gethostname()
+        try:
+            for module in modules:
+                import_module(module)
+        except ImportError as error:
+            return host, f"cannot import {error.name or error}"
+        there = sys.modules["secateur"].__version__
+        return host, "" if there == version else f"has secateur {there}, the driver {version}"
+
+    return check
+
+
+def _message(wrong: Sequence[HostReport]) -> str:
+    named = "; ".join(f"{host} {what}" for host, what in wrong[:_MOST_NAMED])
+    more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    return (
+        f"this job needs secateur on the executors: {named}{more}. Make an archive with `secateur pack "
+        "packages.tar.gz`, and start Spark with --archives packages.tar.gz#packages "
+        "--conf spark.executorEnv.PYTHONPATH=packages, or install secateur on every node. build_index() and "
+        "refresh_index() without spark= need no executors, and plans read with via='native' need no Python there"
+    )

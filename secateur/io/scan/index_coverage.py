@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,14 @@ from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field
 from secateur.values import kind_of, same_keys
+
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
 
 _COVERAGE = pa.schema(
     [
@@ -57,7 +62,7 @@ class Covered:
     why: str | None  # reason for missing coverage
 
 
-def coverage(table: Table) -> pa.Table:
+def coverage(table: Table | Source) -> pa.Table:
     """Return how much of the live files the index covers, per column and structure, and why not the rest.
 
     Every column of the files has a row for its zone maps, and rows for pages, bloom filters, postings, n-grams and
@@ -72,6 +77,7 @@ def coverage(table: Table) -> pa.Table:
         One row per column and structure. `files`, `blocks` and `row_count`: what is covered; `bytes`: of index files
         in the store; `why`: the reason for missing coverage, null if everything is covered.
     """
+    table = as_table(table)
     return pa.Table.from_pylist([asdict(structure) for structure in covered(opened_strictly(table))], _COVERAGE)
 
 

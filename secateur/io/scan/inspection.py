@@ -7,6 +7,7 @@ the footers of files that the index does not cover.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from secateur.index.zones.sort_key import parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.scan.block_list import reading_order
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.why import is_unbounded
 from secateur.pruning.predicate.bound import Constant, Field
@@ -26,8 +28,11 @@ from secateur.pruning.predicate.operands import literal_of
 from secateur.ragged import offsets_of
 from secateur.values import Keys
 
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
 
-def snapshots(table: Table) -> pa.Table:
+
+def snapshots(table: Table | Source) -> pa.Table:
     """Return one row per snapshot of the table.
 
     Returns
@@ -36,10 +41,11 @@ def snapshots(table: Table) -> pa.Table:
         Id, parent, time, operation, summary, and the branches and tags that name the snapshot; `selected` marks the one
         that queries of this handle read. Empty for a directory of Parquet files, which has no snapshots.
     """
+    table = as_table(table)
     return table.snapshot().metadata_tables.snapshots()
 
 
-def manifests(table: Table) -> pa.Table:
+def manifests(table: Table | Source) -> pa.Table:
     """Return one row per manifest of the snapshot.
 
     Returns
@@ -49,10 +55,11 @@ def manifests(table: Table) -> pa.Table:
         leaves out are null. `partitions` has a summary per field of its partition spec, with bounds as text. Empty for
         a directory of Parquet files, which has no manifests.
     """
+    table = as_table(table)
     return table.snapshot().metadata_tables.manifests()
 
 
-def files(table: Table) -> pa.Table:
+def files(table: Table | Source) -> pa.Table:
     """Return one row per live data file, by path, then one per delete file.
 
     Returns
@@ -63,6 +70,7 @@ def files(table: Table) -> pa.Table:
         neither manifests nor the index have it. `delete_files` counts those that apply to a data file; for delete
         files, it and `indexed` are null.
     """
+    table = as_table(table)
     opened = opened_strictly(table)
     listed = opened.table.metadata_tables.files(opened.listing)
     live, rest = len(opened.listing.size), len(listed) - len(opened.listing.size)
@@ -85,7 +93,7 @@ def _rows_by_index(catalog: IndexView, live: int) -> pa.Array:
     return pa.array(counts, mask=counts < 0)
 
 
-def blocks(table: Table) -> pa.Table:
+def blocks(table: Table | Source) -> pa.Table:
     """Return one row per non-empty row group, ordered by file.
 
     Returns
@@ -94,6 +102,7 @@ def blocks(table: Table) -> pa.Table:
         Its rows, compressed bytes and segment. `segment` is the row number in :func:`segments`; null for blocks that
         the index does not cover, whose footers are read.
     """
+    table = as_table(table)
     opened = opened_strictly(table)
     catalog = opened.catalog
     loose = [np.arange(run.begin, run.begin + len(run)) for run in catalog.loose_runs(None)]
@@ -116,7 +125,7 @@ def blocks(table: Table) -> pa.Table:
 # ---- segments --------------------------------------------------------------------------------------------------------
 
 
-def segments(table: Table) -> pa.Table:
+def segments(table: Table | Source) -> pa.Table:
     """Return one row per segment of the index, in key order; none without an index.
 
     Returns
@@ -125,6 +134,7 @@ def segments(table: Table) -> pa.Table:
         Its file, contents and bounds of the sort key's columns. `live_files`: its files that are in the snapshot.
         `lower` and `upper`: structs with a value per column of the sort key; null if unknown, or all values are NULL.
     """
+    table = as_table(table)
     opened = opened_strictly(table)
     snapshot, live = opened.catalog.snapshot, opened.catalog.coverage
     key = [] if snapshot is None else list(_key_columns(opened, snapshot))

@@ -17,6 +17,7 @@ from secateur.index.model import BlockTable
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.index_view import Caches, IndexView, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
+from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.recognition import recognised
@@ -141,7 +142,7 @@ class FooterBlocks:
         """Return the blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
         paths = self.listing.paths.take(from_numpy(files)).to_pylist()
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-            sources = list(threads.map(self.table.open_file, paths))
+            sources = list(with_progress(threads.map(self.table.open_file, paths), len(paths), self.table.location))
         counts = [len(source.row_count) for source in sources]
         blocks = BlockTable(
             np.repeat(files, counts),

@@ -24,10 +24,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
@@ -37,7 +38,6 @@ from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation
 from secateur.io.spark.file_reader import arrow_schema, spark_schema
-from secateur.io.spark.source_filters import predicate_of
 from secateur.io.spark.to_spark import descriptors
 from secateur.io.storage.redaction import ENVIRONMENT, has_secrets, redacted_location
 from secateur.io.tables.open import Moment, open_at
@@ -48,6 +48,9 @@ from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Predicate, Truth, quoted_name
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.report import Faults
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 MOST_OPEN_TABLES = 32
 
@@ -111,6 +114,8 @@ class SecateurDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of one query."""
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
+        if kind is PushdownReader and not hasattr(DataSourceReader, "pushFilters"):
+            raise InvalidOption("option pushdown needs Spark 4.1, the first that gives filters to Python data sources")
         return kind(
             location=self._location,
             schema=arrow_schema(schema),
@@ -196,6 +201,8 @@ class PushdownReader(SecateurReader):
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802, Spark's name
         """Remember the filters that can prune, and return all of them to Spark."""
+        from secateur.io.spark.source_filters import predicate_of  # Spark 4.0 has no filters
+
         nodes = [node for item in filters if (node := predicate_of(item)) is not None and self._binds(node)]
         self.predicate = And((self.predicate, *nodes))
         return filters

@@ -26,6 +26,7 @@ from typing import NoReturn
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast
 
 from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, UnsupportedTable
 from secateur.index.build.spark_tasks import require_package
@@ -276,7 +277,12 @@ def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame
     frame = spark.createDataFrame(
         pa.table({"number": pa.array(np.arange(n), pa.int32()), "task": pa.array(tasks, pa.binary())})
     )
-    return frame if n == 1 else frame.repartitionById(n, "number")
+    if n == 1:
+        return frame
+    if hasattr(frame, "repartitionById"):
+        return frame.repartitionById(n, "number")
+    numbers = spark.range(0, n, 1, n)  # Spark 4.0: partition i of a range holds i, and a broadcast join keeps it there
+    return numbers.join(broadcast(frame), numbers.id == frame.number).select("number", "task")
 
 
 def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:

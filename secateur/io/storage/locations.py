@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,12 @@ from secateur.io.storage.transfer import received, sent
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
 _HOSTS = ("hdfs", "viewfs")  # their paths do not begin with the host, unlike those of buckets
+_S3_OF_HADOOP = re.compile(r"\As3[an]://")  # Hadoop's names of the scheme, which Arrow does not know
+_DBFS, _DBFS_MOUNT = "dbfs:", "/dbfs"
+_NEEDS_HADOOP = (
+    ". HDFS is read by Hadoop's library libhdfs: set JAVA_HOME, HADOOP_HOME, and CLASSPATH to the output of "
+    "`hadoop classpath --glob`"
+)
 
 MakeFileSystem = Callable[[str, str], pafs.FileSystem]  # from a scheme and a host
 
@@ -82,10 +89,17 @@ class FileSystems:
 
 def _filesystem(location: str) -> pafs.FileSystem:
     """Make the filesystem of a URI. Raises TableNotFound."""
+    return _opened(location)[0]
+
+
+def _opened(location: str) -> tuple[pafs.FileSystem, str]:
+    """Make the filesystem of a URI; return it, and the path there. Raises TableNotFound."""
     try:
-        return pafs.FileSystem.from_uri(location)[0]
+        filesystem, path = pafs.FileSystem.from_uri(_S3_OF_HADOOP.sub("s3://", location))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableNotFound(cannot_open(location, error)) from None
+        needs = _NEEDS_HADOOP if location.startswith(tuple(f"{scheme}://" for scheme in _HOSTS)) else ""
+        raise TableNotFound(cannot_open(location, error).splitlines()[0] + needs) from None
+    return filesystem, path
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
@@ -95,11 +109,12 @@ def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str,
     """
     if filesystem is not None:
         return redacted_location(location), filesystem, location.rstrip("/")
+    if location.startswith(_DBFS):
+        if not os.path.isdir(_DBFS_MOUNT):
+            raise TableNotFound(f"{location} is read where DBFS is mounted at {_DBFS_MOUNT}, which this machine lacks")
+        return location.rstrip("/"), pafs.LocalFileSystem(), f"{_DBFS_MOUNT}/{location[len(_DBFS) :].strip('/')}"
     if "://" in location or location.startswith("file:"):
-        try:
-            resolved, root = pafs.FileSystem.from_uri(location)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise TableNotFound(cannot_open(location, error)) from None
+        resolved, root = _opened(location)
         return redacted_location(location).rstrip("/"), resolved, root.rstrip("/")
     absolute = str(Path(location).expanduser().absolute())
     return absolute, pafs.LocalFileSystem(), absolute

@@ -75,7 +75,7 @@ def refused(error: Exception) -> bool:
 
 def explained(error: Exception) -> str:
     """Explain an error of a library; if a store refuses credentials, also say where they are looked for."""
-    text = without_secrets(str(error))
+    text = " ".join(without_secrets(str(error)).splitlines())
     return f"{text.rstrip('.')}. {ENVIRONMENT}" if refused(error) else text
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound, UnsupportedTable
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import trouble
+from secateur.io.storage.time_limit import in_time
 
 DELTA_LOG, HUDI, ICEBERG = "_delta_log", ".hoodie", "metadata"  # directories of formats with metadata
 
@@ -75,8 +77,8 @@ def _entries(filesystem: FileSystem, directory: str, shown: str) -> list[pafs.Fi
 def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
     """Return information on a path, or the entries of a directory, which has to exist."""
     try:
-        return filesystem.get_file_info(asked)
+        return in_time(partial(filesystem.get_file_info, asked), filesystem, shown)
     except (FileNotFoundError, NotADirectoryError):
         raise
-    except OSError as error:
+    except (OSError, pa.ArrowException) as error:
         raise trouble(f"cannot look up {shown}", error, TableNotFound) from None

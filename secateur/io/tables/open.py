@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from secateur.io.storage.list_files import FileSystem
     from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
+    from secateur.io.tables.table import Table
 
     Source: TypeAlias = (
         str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset | PyIcebergTable | DeltaLakeTable
@@ -102,6 +103,22 @@ def open_at(
         freshness=freshness,
         disk_cache=disk_cache,
         look=found.look,
+    )
+
+
+def as_table(source: Table | Source) -> Table:
+    """Return a table, opened by its location or from another library's object as by :func:`secateur.open_table`."""
+    if hasattr(source, "snapshot") and hasattr(source, "store"):
+        return cast("Table", source)
+    return open_at(
+        source,
+        None,
+        Moment(),
+        index_location=None,
+        filesystem=None,
+        schema=None,
+        freshness=None,
+        disk_cache=None,
     )
 
 

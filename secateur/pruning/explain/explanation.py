@@ -8,6 +8,7 @@ CONSULTED, IDLE, MISSING = "consulted", "not consulted", "missing"
 # from the kind of a filter
 STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}
 _SPELLED = {"bloom": "bloom filter", "ngram": "n-grams"}
+LEAST_BLOCKS = 2  # of a table in which a condition could prune
 REFRESH = "refresh_index(table, spark=spark)"
 
 
@@ -48,6 +49,14 @@ class Conjunct:
     unsupported: tuple[str, ...]  # conditions that statistics cannot bound, with the reason
 
 
+def _caution(conjunct: Conjunct) -> str:
+    arguments = [structure.argument for structure in conjunct.structures if structure.state == MISSING]
+    remedy = (
+        f"add {' or '.join(arguments)}" if arguments else "; ".join(conjunct.unsupported) or "nothing would serve it"
+    )
+    return f"caution: {conjunct.sql} prunes nothing: {remedy}"
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Every conjunct separately, over all blocks that are known without opening a data file."""
@@ -57,6 +66,13 @@ class Explanation:
     conjuncts: tuple[Conjunct, ...]
     together: tuple[Structure, ...]  # structures that support several conjuncts at once
     blocks_left: int  # by all structures
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What keeps the query slow: every conjunct that rules out nothing, and what would serve it."""
+        if self.blocks < LEAST_BLOCKS:
+            return ()
+        return tuple(_caution(conjunct) for conjunct in self.conjuncts if conjunct.blocks_left == self.blocks)
 
     def __str__(self) -> str:
         unknown = f"; files without an index entry that were not opened: {self.files_not_known:,}; {REFRESH}"

@@ -8,6 +8,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.list_files import FileSystem, ListedFiles, joined, list_directories, list_files
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.redaction import trouble
+from secateur.io.storage.time_limit import in_time
 from secateur.io.tables.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -120,8 +122,8 @@ def _without_options(location: str) -> tuple[str, str]:
 
 def _looked_up(filesystem: FileSystem, path: str) -> pafs.FileInfo:
     try:
-        return filesystem.get_file_info(path)
-    except OSError as error:
+        return in_time(partial(filesystem.get_file_info, path), filesystem, path)
+    except (OSError, pa.ArrowException) as error:
         raise trouble(f"cannot look up {path}", error, TableNotFound) from None
 
 

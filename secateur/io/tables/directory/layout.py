@@ -9,8 +9,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
+from secateur.arrays import from_numpy
 from secateur.errors import TableNotFound
 from secateur.io.storage.list_files import FileSystem, ListedFiles, list_files
 from secateur.io.tables.directory.hive_partitions import read_partitions
@@ -36,17 +40,33 @@ Layout: TypeAlias = Callable[[FileSystem, str], FoundFiles]  # of a filesystem, 
 
 @dataclass(frozen=True, eq=False)
 class FilesInDirectories:
-    """Files below a directory, with partition values in the names of directories."""
+    """Files below a directory, with partition values in the names of directories.
 
-    files: ListedFiles
+    Files without a byte have no rows, and are left out as Spark leaves them out; like Spark, the names of their
+    directories have a say in the types of partition columns.
+    """
+
+    listed: ListedFiles
+
+    @cached_property
+    def files(self) -> ListedFiles:
+        """The files that are not empty."""
+        return self.listed.take(self._live) if len(self._live) < len(self.listed.size) else self.listed
+
+    @cached_property
+    def _live(self) -> np.ndarray:
+        return np.flatnonzero(self.listed.size)
 
     def partitions(self, zone: dt.tzinfo) -> Partitions:
         """Return the values in the names of directories."""
-        return read_partitions(self.files.paths, zone)
+        every = read_partitions(self.listed.paths, zone)
+        if len(self._live) == len(self.listed.size):
+            return every
+        return Partitions(every.fields, tuple(values.take(from_numpy(self._live)) for values in every.values))
 
     def equals(self, other: object) -> bool:
         """Return whether another look found the same files."""
-        return isinstance(other, FilesInDirectories) and self.files.equals(other.files)
+        return isinstance(other, FilesInDirectories) and self.listed.equals(other.listed)
 
 
 def in_directories(filesystem: FileSystem, root: str) -> FilesInDirectories:

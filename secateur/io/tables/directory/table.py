@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import from_numpy
-from secateur.errors import StalePlan, TableNotFound
+from secateur.errors import InvalidParquet, StalePlan, TableNotFound
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
+from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile, still_listed
@@ -135,7 +136,7 @@ class ParquetDirectory:
             return path, self.cache.get(key, lambda: self.open_file(path).schema)
 
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-            yield from threads.map(schema_of, ordinals.tolist())
+            yield from with_progress(threads.map(schema_of, ordinals.tolist()), len(ordinals), self.location)
 
     def open_file(self, path: str) -> ParquetFile:
         """Open one file by its path in the listing. If it has vanished, the next query lists again."""
@@ -146,6 +147,13 @@ class ParquetDirectory:
         except StalePlan:
             self.expire()
             raise
+        except InvalidParquet as error:
+            if path.endswith(".parquet"):
+                raise
+            raise InvalidParquet(
+                f"{error}; Spark cannot read it either: move it away, give it a name that begins with _, which is no "
+                "part of the table, or open the table by a pattern of its files, such as '**/*.parquet' below it"
+            ) from None
 
     def listed(self, listing: Listing, ordinal: int) -> ListedFile:
         """Return a file as it was listed."""

@@ -407,7 +407,7 @@ class Lister:
         self.at_work.release()
         assert self.may_end.acquire(timeout=60)
         self.done += 1
-        files = ListedFiles(pa.array([f"{i}" for i in range(number)]), *(np.zeros((3, number), np.int64)))
+        files = ListedFiles(pa.array([f"{i}" for i in range(number)]), *(np.ones((3, number), np.int64)))
         return FilesInDirectories(files)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from pyspark.sql import SparkSession
 import secateur as sec
 from secateur.errors import IndexConflict, TableNotFound, UnsupportedTable
 from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.locations import resolve_location
+from tests.support.tables import write_file
 
 
 @pytest.fixture
@@ -88,3 +91,31 @@ def test_a_name_is_taken_once(tmp_path: Path, remote: bool) -> None:
         store.create("snapshots/0000000001.snapshot", b"second")
     assert store.read("snapshots/0000000001.snapshot", 0, 5) == b"first"
     assert [file.name for file in store.files("snapshots")] == ["snapshots/0000000001.snapshot"]
+
+
+def test_names_of_hadoop() -> None:
+    shown, filesystem, root = resolve_location("s3a://key:secret@lake/events/?region=eu-west-1", None)
+    assert isinstance(filesystem, pafs.S3FileSystem)
+    assert (shown, root, filesystem.region) == ("s3a://lake/events", "lake/events", "eu-west-1")
+
+
+def test_dbfs_is_its_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TableNotFound, match="dbfs:/lake is read where DBFS is mounted"):
+        resolve_location("dbfs:/lake", None)
+    monkeypatch.setattr("secateur.io.storage.locations._DBFS_MOUNT", str(tmp_path))
+    shown, filesystem, root = resolve_location("dbfs:/lake/events/", None)
+    assert (shown, root) == ("dbfs:/lake/events", f"{tmp_path}/lake/events")
+    assert isinstance(filesystem, pafs.LocalFileSystem)
+
+
+@pytest.mark.parametrize("make", [str, Path])
+def test_a_path_is_a_table(tmp_path: Path, make: Callable[[Path], str | Path]) -> None:
+    write_file(tmp_path / "a.parquet", {"id": [1, 2]})
+    lake = make(tmp_path)
+    assert sec.build_index(lake, bloom=["id"]).bloom == ("id",)
+    assert sec.prune(lake, "id = 2", strict=True).count() == 1
+    assert sec.aggregate(lake, "max(id) AS most").to_pylist() == [{"most": 2}]
+    assert sec.refresh_index(lake).is_current
+    assert sec.verify_index(lake).sound
+    assert sec.describe_index(lake).rows == sec.inspect.files(lake)["row_count"][0].as_py() == 2
+    assert sec.drop_index(lake)

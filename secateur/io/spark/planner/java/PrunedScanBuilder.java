@@ -11,13 +11,11 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.NoopCache$;
 import org.apache.spark.sql.execution.datasources.PartitionSpec;
+import org.apache.spark.sql.execution.datasources.v2.FileScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScanBuilder;
-import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
@@ -25,21 +23,28 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
-/** Builds a scan: Spark's own builder gets the columns and exact filters, Python gets all deterministic filters. */
-final class PrunedScanBuilder
-        implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
+/**
+ * Builds a scan: Spark's own builder gets the columns and exact filters, Python gets all deterministic filters.
+ *
+ * Spark 4.0 gives filters to no other builder that takes those of Catalyst.
+ */
+final class PrunedScanBuilder extends FileScanBuilder {
     private final PrunedTable table;
     private final ParquetScanBuilder parquet;
     private List filters = new ArrayList();
     private StructType hidden; // the required columns if `_metadata` is among them, else null
 
     PrunedScanBuilder(PrunedTable table, CaseInsensitiveStringMap options) {
+        super(table.spark, noFiles(table), table.dataSchema);
         this.table = table;
-        InMemoryFileIndex noFiles = new InMemoryFileIndex(
+        parquet = new ParquetScanBuilder(table.spark, noFiles(table), table.schema, table.dataSchema, options);
+    }
+
+    private static InMemoryFileIndex noFiles(PrunedTable table) {
+        return new InMemoryFileIndex(
             table.spark, PrunedTable.seq(new ArrayList()), (Map) scala.collection.immutable.Map$.MODULE$.empty(),
             Option.empty(), NoopCache$.MODULE$,
             Option.apply(new PartitionSpec(table.partitionSchema, PrunedTable.seq(new ArrayList()))), Option.empty());
-        parquet = new ParquetScanBuilder(table.spark, noFiles, table.schema, table.dataSchema, options);
     }
 
     public void pruneColumns(StructType required) {

@@ -1,6 +1,8 @@
 package secateur;
 
+import java.lang.reflect.Constructor;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -95,9 +97,19 @@ final class Rewriting {
         }
         if (known instanceof String) return relation;
         isChanged = true;
-        return new DataSourceV2Relation(
-            (RelationTable) known, relation.output(), Option.empty(), Option.empty(),
-            CaseInsensitiveStringMap.empty(), Option.empty());
+        return read(known, relation.output());
+    }
+
+    /** A relation of a table; since Spark 4.1 it also has a time to travel to. */
+    private static LogicalPlan read(Object table, Object output) {
+        Object[] all = {
+            table, output, Option.empty(), Option.empty(), CaseInsensitiveStringMap.empty(), Option.empty()};
+        Constructor made = DataSourceV2Relation.class.getConstructors()[0];
+        try {
+            return (LogicalPlan) made.newInstance(Arrays.copyOf(all, made.getParameterTypes().length));
+        } catch (Exception e) {
+            throw new IllegalStateException(e.toString());
+        }
     }
 
     private static void collect(LogicalPlan node, List scans) {

@@ -1,0 +1,28 @@
+"""Say what a query without an index is waiting for: the footers of many files."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+QUIET_SECONDS = 2.0  # before the first line
+SECONDS = 5.0  # between lines
+_log = logging.getLogger("secateur")
+
+T = TypeVar("T")
+
+
+def with_progress(footers: Iterable[T], count: int, location: str) -> Iterator[T]:
+    """Yield what is read of `count` footers; if that takes seconds, warn how many are read, and what spares them."""
+    begun = time.monotonic()
+    due, lines = begun + QUIET_SECONDS, 0
+    for done, footer in enumerate(footers, 1):
+        yield footer
+        now = time.monotonic()
+        if now >= due and done < count:
+            left = (now - begun) / done * (count - done)
+            remedy = "" if lines else f"; queries with an index read none: secateur index {location}"
+            _log.warning("%d of %d footers read, about %.0f s left%s", done, count, left, remedy)
+            due, lines = now + SECONDS, lines + 1

@@ -1,0 +1,201 @@
+"""What an index would cost, before it is built: a part of it is built in a temporary directory, and extrapolated."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.build.assemble import Recipe, recipe
+from secateur.index.build.build import new_build, total, write_segments
+from secateur.index.build.survey import FileSurvey, cut
+from secateur.index.build.tasks import run_in_process
+from secateur.index.filters.bloom import GROUP
+from secateur.index.filters.bloom_matrix import WORD
+from secateur.index.model import POSTINGS, BuildOptions, is_tuple_column
+from secateur.index.naming import ColumnNaming
+from secateur.index.segments.segment_file import BLOCKS, PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
+from secateur.index.segments.segment_table import SegmentSummary
+from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.locations import resolve_location
+from secateur.io.tables.table import TableSnapshot
+from secateur.maintain.publish import summarised_columns
+from secateur.pruning.explain.advice import CLUSTERING, Advice
+from secateur.pruning.explain.explanation import STRUCTURES
+from secateur.pruning.report import human_bytes
+
+MOST_SAMPLED = 256 << 20  # bytes of data files
+LARGE = 0.1  # share of the data above which an index is large
+BYTES_PER_FILE = 64  # that a snapshot has of a file, besides its path
+_REST = ("", "files and row groups")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The bytes that one structure would take in the index; `column` is empty for what serves all of them."""
+
+    column: str
+    structure: str  # zone map, pages, page locations, bloom, postings, ngram, tokens, or files and row groups
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a predicate would read with the new structures, and when the index has paid for itself."""
+
+    predicate: str
+    bytes_now: float
+    bytes_then: float
+    queries: int | None  # that together save as many bytes as the build reads at most; None if nothing is saved
+
+
+@dataclass(frozen=True)
+class BuildEstimate:
+    """The cost of an index that was not built: measured by building a part of it, and extrapolated by rows."""
+
+    files: int
+    blocks: int
+    rows: int
+    data_bytes: int
+    sampled_files: int
+    sampled_rows: int
+    seconds: float  # that threads of this process would take
+    structures: tuple[Expected, ...]  # the largest first
+
+    @property
+    def index_bytes(self) -> int:
+        """The bytes of the whole index."""
+        return sum(one.bytes for one in self.structures)
+
+    def savings(self, advice: Advice) -> tuple[Saving, ...]:
+        """Return what advice says of the structures in this estimate, predicate by predicate."""
+        asked = {(one.structure, one.column) for one in self.structures}
+        left = [
+            proposal.left
+            for proposal in advice.proposals
+            if proposal.structure != CLUSTERING and (proposal.structure, proposal.column) in asked
+        ]
+        found = []
+        for i, question in enumerate(advice.questions):
+            then = min((of_predicate[i].bytes for of_predicate in left), default=question.now.bytes)
+            saved = question.now.bytes - then
+            queries = ceil(self.data_bytes / saved) if saved > 0 else None
+            found.append(Saving(question.predicate, question.now.bytes, then, queries))
+        return tuple(found)
+
+    def __str__(self) -> str:
+        part = "all" if self.sampled_files == self.files else f"{self.sampled_files:,} of {self.files:,}"
+        share = f"{self.index_bytes / max(self.data_bytes, 1):.1%} of the data"
+        lines = [
+            f"the index would take {human_bytes(self.index_bytes)}, {share}, and {_duration(self.seconds)} in this "
+            f"process: measured by building {part} files"
+        ]
+        lines += [
+            f"  {human_bytes(one.bytes):>9}  {one.structure}" + (f" of {one.column}" if one.column else "")
+            for one in self.structures
+        ]
+        return "\n".join(lines)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+
+
+def estimated(
+    table: TableSnapshot, surveys: Sequence[FileSurvey], schema: pa.Schema, options: BuildOptions, survey_seconds: float
+) -> BuildEstimate:
+    """Estimate the index of surveyed files, whose survey took so long; `options` are as a build takes them."""
+    files, rows, size = total((1, item.row_count, item.byte_count) for item in surveys)
+    blocks = sum(item.block_count for item in surveys)
+    what = recipe(schema, summarised_columns(schema, options), options, blocks)
+    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
+    sample = _sample(parts)
+    begun = time.monotonic()
+    summaries = _built(table, sample, what)
+    seconds = time.monotonic() - begun
+    sampled_files, sampled_rows, _ = total((1, item.row_count, item.byte_count) for part in sample for item in part)
+    scale = rows / max(sampled_rows, 1)
+    taken = _taken(summaries, what, table.naming, scale)
+    taken[_REST] += sum(len(item.file.path) + BYTES_PER_FILE for item in surveys)
+    structures = (Expected(*key, count) for key, count in taken.most_common() if count)
+    return BuildEstimate(
+        files,
+        blocks,
+        rows,
+        size,
+        sampled_files,
+        sampled_rows,
+        survey_seconds + seconds * scale,
+        tuple(structures),
+    )
+
+
+def _sample(parts: Sequence[Sequence[FileSurvey]]) -> list[list[FileSurvey]]:
+    """Return the first files of some segments, spread over the table: as many segments as there are threads."""
+    count = min(len(parts), os.cpu_count() or 1)
+    chosen = [parts[i] for i in np.unique(np.linspace(0, len(parts) - 1, count).astype(int)).tolist()]
+    sample = []
+    for part in chosen:
+        ends = np.cumsum([item.byte_count for item in part])
+        sample.append(list(part[: max(1, int(np.searchsorted(ends, MOST_SAMPLED // len(chosen), "right")))]))
+    return sample
+
+
+def _built(table: TableSnapshot, sample: Sequence[Sequence[FileSurvey]], what: Recipe) -> list[SegmentSummary]:
+    """Build the segments of a sample in a temporary directory."""
+    with tempfile.TemporaryDirectory(prefix="secateur-estimate-") as root:
+        _, filesystem, path = resolve_location(root, None)
+        store = FileStore(filesystem, path)
+        with new_build(store) as build:
+            return write_segments(run_in_process, build, table.open_for_index, store, sample, what)
+
+
+def _taken(
+    summaries: Sequence[SegmentSummary], what: Recipe, naming: ColumnNaming, scale: float
+) -> Counter[tuple[str, str]]:
+    """Return the bytes of every structure, by column and name, in an index `scale` times as large as some segments."""
+    taken: Counter[tuple[str, str]] = Counter()
+    filtered: Counter[tuple[int, int, int]] = Counter()  # blocks, by filter, size class and size of a filter
+    for summary in summaries:
+        for name, place in summary.places.items():
+            taken[_structure(name, what, naming)] += round(scale * place.size)
+        for f, fragments in summary.fragments.items():
+            for fragment in fragments:
+                filtered[f, fragment.size_class, fragment.log2_bits] += fragment.blocks
+        rest = summary.size - sum(place.size for place in summary.places.values())
+        for key, share in _of_the_rest(what, naming):
+            taken[key] += round(scale * rest * share)
+    for (f, _, log2_bits), blocks in filtered.items():
+        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # of a row of the matrix in which they lie side by side
+        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width << log2_bits
+    return taken
+
+
+def _of_the_rest(what: Recipe, naming: ColumnNaming) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield what has the bytes of a segment outside of its chunks, with its share: the rows of postings, mainly."""
+    postings = [f for f, filter_ in enumerate(what.filters) if filter_.kind == POSTINGS]
+    if not postings:
+        yield _REST, 1.0
+    for f in postings:
+        yield _structure(f"{POSTING}/{f}", what, naming), 1 / len(postings)
+
+
+def _structure(chunk: str, what: Recipe, naming: ColumnNaming) -> tuple[str, str]:
+    """Return the column and the structure that a chunk belongs to."""
+    kind, _, number = chunk.partition("/")
+    if kind in (SIZE_CLASS, POSTING):
+        filter_ = what.filters[int(number)]
+        return ".".join(naming.in_table(filter_.path)), STRUCTURES[filter_.kind]
+    if kind == ZONE or kind in (PAGE, PLACE):
+        column = what.columns[int(number)]
+        if is_tuple_column(column.path):
+            return "", "sort key"
+        return ".".join(naming.in_table(column.path)), "zone map" if kind == ZONE else "pages"
+    return _REST if kind == BLOCKS else ("", "page locations")

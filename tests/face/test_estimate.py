@@ -1,0 +1,68 @@
+"""What an index would cost, against the index that is then built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import secateur as sec
+from secateur.maintain import estimate
+from tests.support.tables import write_file
+
+ROWS = 4000
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Eight files of two row groups, with a random id, users and a text."""
+    drawn = np.random.default_rng(7)
+    for i in range(8):
+        columns = {
+            "ts": list(range(i * ROWS, (i + 1) * ROWS)),
+            "id": drawn.integers(0, 1 << 40, ROWS).tolist(),
+            "user": drawn.integers(0, 5000, ROWS).tolist(),
+            "text": [f"event {n} of {n % 89}" for n in drawn.integers(0, 1 << 20, ROWS).tolist()],
+        }
+        write_file(tmp_path / "lake" / f"{i}.parquet", columns, row_group_size=ROWS // 2)
+    return tmp_path / "lake"
+
+
+ASKED = {"sort_key": ["ts"], "bloom": ["id"], "postings": ["user"], "tokens": ["text"]}
+
+
+@pytest.mark.parametrize("most_sampled", [estimate.MOST_SAMPLED, 200_000])
+def test_a_dry_run_writes_nothing_and_comes_close(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, most_sampled: int
+) -> None:
+    monkeypatch.setattr(estimate, "MOST_SAMPLED", most_sampled)
+    table = sec.open_table(lake)
+    dry = sec.build_index(table, dry_run=True, **ASKED)  # type: ignore[arg-type]
+    assert dry.estimate is not None
+    assert (dry.estimate.sampled_files < 8) == (most_sampled == 200_000)
+    assert not (lake / "_secateur").exists()
+    built = sec.build_index(table, **ASKED)  # type: ignore[arg-type]
+    for count in ("files", "blocks", "rows", "data_bytes", "sort_key", "bloom", "postings", "tokens", "columns"):
+        assert getattr(dry, count) == getattr(built, count)
+    assert dry.index_bytes == pytest.approx(built.index_bytes, rel=0.3)
+    measured = {(one.column, one.structure): one.bytes for one in built.coverage}
+    expected = {(one.column, one.structure): one.bytes for one in dry.estimate.structures}
+    for structure in (("id", "bloom"), ("text", "tokens")):
+        assert expected[structure] == pytest.approx(measured[structure], rel=0.1)
+    assert measured["user", "postings"] <= 1.1 * expected["user", "postings"]  # values recur beyond a sample
+    assert dry.is_large
+    assert dry.is_large == built.is_large
+
+
+def test_what_it_would_save(lake: Path) -> None:
+    table = sec.open_table(lake)
+    some = sec.prune(table, "ts = 9").to_arrow(columns=["id"])["id"][0].as_py()
+    predicates = [f"id = {some}", "user = 7"]
+    dry = sec.build_index(table, bloom=["id"], dry_run=True)
+    assert dry.estimate is not None
+    by_id, by_user = dry.estimate.savings(sec.advise(table, predicates))
+    assert by_id.bytes_then < by_id.bytes_now / 4
+    assert by_id.queries is not None
+    assert 1 <= by_id.queries <= 2
+    assert (by_user.bytes_then, by_user.queries) == (by_user.bytes_now, None)
