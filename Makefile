@@ -22,13 +22,16 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
     spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py)
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
-.PHONY: help demo test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest lint types format bench conformance docs site fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: $(STAMP) ## make a table, index it, and show what a query then skips
+demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: requests, bytes and seconds of both
 	$(BIN)/secateur demo
+
+demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
+	$(BIN)/secateur demo --local
 
 test: lint types oldest ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)
@@ -63,6 +66,10 @@ conformance: $(STAMP) ## the classes of bugs that lose rows, on every table form
 docs: $(STAMP) ## run the examples of the documentation
 	$(BIN)/python -m pytest tests/face/test_docs.py
 
+site: $(STAMP) ## the documentation as pages, in build/site; once its tools are there, no network is needed
+	$(BIN)/python -c 'import material, mkdocstrings' 2>/dev/null || $(BIN)/python $(PIP) constraints.txt -e ".[site]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
 fuzz: $(STAMP) ## the property tests, many more examples than usual
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python $(SHARED) --timeout 0
 
@@ -79,7 +86,7 @@ lock: $(STAMP) ## resolve every dependency anew into constraints.txt
 	    "The pins have to suit the oldest Python: make lock VENV=.venv-lock PYTHON=python3.11" >&2; exit 1; }
 	$(BIN)/python $(PIP) constraints.txt pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras \
-	    --extra dev --extra demo --extra java --extra fuzz --no-annotate \
+	    --extra dev --extra demo --extra java --extra fuzz --extra site --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    --output-file constraints.txt pyproject.toml
 

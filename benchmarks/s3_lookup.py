@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +19,16 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 import secateur as sec
-from benchmarks.partners import partner
 from benchmarks.results import Ratio, Result, unpaired
-from benchmarks.s3_process import BUCKET, RemoteServer
-from benchmarks.s3_spark import s3a_trouble
 from benchmarks.setting import Setting
 from benchmarks.timing import Timing, once
+from secateur.demo.partners import partner
+from secateur.demo.s3_process import BUCKET, RemoteServer, remote_server
+from secateur.demo.s3_traffic import Traffic
+from secateur.demo.s3a import s3a_trouble
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.disk_cache import DiskCache
 from tests.support.local_build import index_here
-from tests.support.s3_server import environment_of
-from tests.support.s3_traffic import Traffic
 
 LATENCY = 0.015  # seconds added to every request
 FILES, ROW_GROUPS, ROWS = 200, 10, 2_000  # files, row groups of each, rows of these
@@ -50,7 +47,7 @@ def lookup_s3(setting: Setting) -> Result:
     """prune() and to_arrow() for a new value every time, the snapshot of the index in memory; and peers."""
     files = setting.scaled(FILES, least=2)
     keys = _keys(files)
-    with _server() as server, tempfile.TemporaryDirectory() as folder:
+    with remote_server() as server, tempfile.TemporaryDirectory() as folder:
         filesystem, location = pafs.FileSystem.from_uri(f"s3://{PATH}")[0], f"s3://{PATH}"
         for number in range(files):
             pq.write_table(_rows(number), f"{PATH}/{number:05d}.parquet", filesystem=filesystem, row_group_size=ROWS)
@@ -80,15 +77,6 @@ def lookup_s3(setting: Setting) -> Result:
         ),
         notes=(*notes, *([f"Spark was not measured, for s3a cannot be had: {trouble}"] if trouble else [])),
     )
-
-
-@contextmanager
-def _server() -> Iterator[RemoteServer]:
-    """A server in a process of its own, and the environment that leads clients there."""
-    with partner("benchmarks.s3_process", environment=os.environ) as process:
-        server = RemoteServer(process)
-        with patch.dict(os.environ, environment_of(server.port)):
-            yield server
 
 
 def _rows(file: int) -> pa.Table:

@@ -115,7 +115,7 @@ class IndexFault(SecateurError):
 
 
 class PackageMissing(SecateurError):
-    """The executors of Spark cannot import this package, or what it needs."""
+    """A package that the call needs is not installed here, or cannot be imported by the executors of Spark."""
 
 
 class JavaNotFound(SecateurError):

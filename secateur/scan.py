@@ -12,6 +12,11 @@ from secateur.io.scan.planned_scan import PlannedScan, plan_scan
 from secateur.io.scan.read_path import choose_read_path
 
 if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+    from secateur.io.scan.handing_over import FileSystemDataset
     from secateur.io.spark.to_spark import DataFrame, SparkSession
     from secateur.pruning.explain.explanation import Explanation
     from secateur.pruning.explain.why import FileWhy, Why
@@ -98,6 +103,60 @@ class Scan(PlannedScan):
             return json.dumps({**json.loads(report), "read_path": asdict(read_path), **more}, indent=2)
         text = "\n".join([*self.explanation.cautions, report, f"read path: {read_path}"])
         return f"{text}\n\n{self.explanation}" if verbose else text
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the matching rows as a stream of Arrow's C interface, so that ``duckdb.sql("from plan")`` works."""
+        from secateur.io.scan.handing_over import MatchingRows
+
+        return MatchingRows(self).__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+        """Return the matching rows as a DataFrame of pandas. Raises as :meth:`to_arrow` does."""
+        return self.to_arrow(columns).to_pandas()
+
+    def to_polars(self) -> polars.LazyFrame:
+        """Return the matching rows as a lazy frame of Polars, which reads only the columns that its query needs.
+
+        Raises PackageMissing without Polars, and as :meth:`to_batches` does, here or when the frame is collected.
+        """
+        from secateur.io.scan.handing_over import to_polars
+
+        return to_polars(self)
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Return the matching rows as a relation of a connection to DuckDB; each query on it reads them anew.
+
+        Raises PackageMissing without DuckDB, and as :meth:`to_batches` does.
+        """
+        from secateur.io.scan.handing_over import to_duckdb
+
+        return to_duckdb(self, connection, columns)
+
+    def to_dataset(self) -> FileSystemDataset:
+        """Return the surviving row groups as a dataset of pyarrow, whose rows are still to be filtered.
+
+        See :func:`secateur.io.scan.handing_over.to_dataset`.
+        """
+        from secateur.io.scan.handing_over import to_dataset
+
+        return to_dataset(self)
+
+    def to_html(self) -> str:
+        """Return a self-contained HTML page: what each stage left, where all blocks lie, the bounds of columns.
+
+        This reads the list of all blocks of the table from the index, or from footers, but no data.
+        """
+        from secateur.html.plan_page import page, plan_parts
+
+        return page(self.report.predicate, plan_parts(self))
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        from secateur.html.plan_page import fragment, plan_parts
+
+        return fragment(plan_parts(self, 3))
 
     @cached_property
     def explanation(self) -> Explanation:

@@ -24,7 +24,8 @@ INK, PALE = "#222222", "#8a8a8a"
 PANELS_ACROSS = 2
 PANEL_WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 5.2, 1.95, 0.75  # inches
 BAR_HEIGHT = 0.36
-LABEL_SHARE = 0.72  # share of a panel's width for labels, beside the longest bar's
+LABEL_SHARE = 0.42  # share of a panel's width for labels, beside the longest bar's
+LEAST_SHARE = 0.003  # of the axis, of a bar that is not nothing
 PICTURES = ("waterfall.png", "waterfall.svg")
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -96,7 +97,7 @@ def _draw_head(figure: object, trials: Sequence[Trial], height: float) -> None:
     figure.text(
         0.012, 1 - 0.22 / height, "What is left to read after each stage of pruning", fontsize=12, weight="bold"
     )
-    scale = f"lineitem of TPC-H, {rows:,} rows in two orders; bars: rows left, on a logarithmic scale"
+    scale = f"lineitem of TPC-H, {rows:,} rows in two orders; bars: rows left, on a linear scale"
     figure.text(0.012, 1 - 0.44 / height, scale, color=PALE, fontsize=8.5)
     orders = {"generated": "as generated", "clustered": "sorted by l_shipdate"}
     copies = dict.fromkeys(trial.copy for trial in trials)
@@ -109,7 +110,7 @@ def _draw_panel(axis: Axes, trials: Sequence[Trial], stages: Sequence[str]) -> N
     most = max(trial.report.stages[0].before.rows or 1 for trial in trials)
     bars = [bar for trial in trials for bar in _bars(trial, stages)]
     for bar in bars:
-        _draw_bar(axis, bar, stages.index(bar.stage), list(COLOURS).index(bar.copy))
+        _draw_bar(axis, bar, stages.index(bar.stage), list(COLOURS).index(bar.copy), most)
     matching = trials[0].answer.rows
     if matching:
         axis.axvline(matching, color=INK, linewidth=0.9, linestyle=(0, (2, 2)), zorder=3)
@@ -117,11 +118,8 @@ def _draw_panel(axis: Axes, trials: Sequence[Trial], stages: Sequence[str]) -> N
 
 
 def _dress(axis: Axes, trial: Trial, stages: Sequence[str], most: int) -> None:
-    axis.set_xscale("log")
-    axis.set_xlim(0.8, most ** (1 + LABEL_SHARE))
-    ticks = [10**exponent for exponent in range(0, int(math.log10(most)) + 1, 2)]
-    axis.set_xticks(ticks, [_short(tick) for tick in ticks], color=PALE)
-    axis.minorticks_off()
+    axis.set_xlim(0, most / (1 - LABEL_SHARE))
+    axis.set_xticks([0, most // 2, most], ["0", _short(most // 2), _short(most)], color=PALE)
     axis.set_yticks(range(len(stages)), stages)
     axis.set_ylim(len(stages) - 0.45, -0.55)
     axis.tick_params(length=0, pad=3)
@@ -138,13 +136,11 @@ def _bars(trial: Trial, stages: Sequence[str]) -> list[Bar]:
     return [table, *(Bar(s.name, trial.copy, s.after) for s in trial.report.stages if s.name in stages)]
 
 
-def _draw_bar(axis: Axes, bar: Bar, stage: int, copy: int) -> None:
+def _draw_bar(axis: Axes, bar: Bar, stage: int, copy: int, most: int) -> None:
     rows = bar.left.rows or 0
     at = stage + (copy - 0.5) * (BAR_HEIGHT + 0.06)
-    axis.barh(at, rows, BAR_HEIGHT, color=COLOURS[bar.copy], zorder=2)
-    axis.annotate(
-        _label(bar.left), (max(rows, 0.8), at), (4, 0), textcoords="offset points", va="center", fontsize=7, zorder=4
-    )
+    axis.barh(at, max(rows, LEAST_SHARE * most) if rows else 0, BAR_HEIGHT, color=COLOURS[bar.copy], zorder=2)
+    axis.annotate(_label(bar.left), (rows, at), (4, 0), textcoords="offset points", va="center", fontsize=7, zorder=4)
 
 
 def _label(left: Counts) -> str:

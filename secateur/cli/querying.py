@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -80,6 +81,9 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
 @click.option("--rows", "wanted", flag_value="rows", help="Print the matching rows, one JSON object per line.")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
 @click.option("--explain", is_flag=True, help="Say which structures serve each condition, and which are missing.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the plan as a page of HTML."
+)
 @click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
 @session_options
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
@@ -101,6 +105,7 @@ def prune(
     order_by: str | None,
     wanted: str | None,
     explain: bool,
+    html: Path | None,
     why: str | None,
     time_zone: str | None,
     ansi: bool | None,
@@ -121,6 +126,7 @@ def prune(
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
       secateur prune lake/events "user_id = 42" --order-by "ts DESC" --limit 10 --rows
       secateur prune lake/events "user_id = 42" --explain
+      secateur prune lake/events "user_id = 42" --html report.html
       secateur prune lake/events "user_id IN (:ids)" --param "ids=[7, 42]"
       secateur prune lake/events "true" --keys forget.csv --on user_id --files
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
@@ -146,6 +152,9 @@ def prune(
         ansi=ansi,
         audit=audit,
     )
+    if html is not None:
+        html.write_text(plan.to_html(), encoding="utf-8")
+        say(f"wrote {html}", QUIET)
     if why is not None:
         _show_why(plan, why, as_json)
     elif as_json:

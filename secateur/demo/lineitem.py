@@ -96,19 +96,22 @@ def make_copies(
     generated = Copy("generated", home / "generated", "l_orderkey")
     clustered = Copy("clustered", home / "clustered", "l_shipdate")
     home.mkdir(exist_ok=True)
-    for left in home.glob(f"{ASIDE}*"):
-        shutil.rmtree(left)
     if fresh or not generated.path.is_dir():
         on_step(f"generating lineitem, scale factor {scale_factor:g}")
-        _make(generated.path, lambda path: _generate(path, scale_factor, shape))
+        whole_directory(generated.path, lambda path: _generate(path, scale_factor, shape))
     if fresh or not clustered.path.is_dir():
         on_step("sorting a copy by l_shipdate")
-        _make(clustered.path, lambda path: _cluster(generated.path, path, shape))
+        whole_directory(clustered.path, lambda path: _cluster(generated.path, path, shape))
     return generated, clustered
 
 
-def _make(path: Path, write: Write) -> None:
-    """Write a directory under a temporary name and rename it; only then is an older one removed."""
+def whole_directory(path: Path, write: Write) -> None:
+    """Write a directory under a temporary name and rename it; only then is an older one removed.
+
+    What an interrupted run left is removed first. Raises DemoNotPossible if the disk does not take it.
+    """
+    for left in path.parent.glob(f"{ASIDE}*"):
+        shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=ASIDE, dir=path.parent) as aside:
         made = Path(aside) / "new"
         try:

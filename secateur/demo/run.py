@@ -88,20 +88,19 @@ def run_demo(
     started = time.perf_counter()
     with locked(directory):
         copies = make_copies(directory, scale_factor, fresh=fresh, on_step=events.on_step)
-        indexed = tuple(_index(spark, copy, events) for copy in copies)
+        indexed = tuple(_index(copy, events) for copy in copies)
         trials = _try_all(spark, copies, scale_factor, events)
         events.on_step("drawing")
         pictures = draw_waterfalls(trials, directory)
     return Demo(scale_factor, indexed, trials, checks_of(trials), pictures, time.perf_counter() - started)
 
 
-def _index(spark: SparkSession, copy: Copy, events: Events) -> Indexed:
+def _index(copy: Copy, events: Events) -> Indexed:
     table = sec.open_table(str(copy.path))
     started = time.perf_counter()
     with events.indexing(copy) as (on_survey, on_progress):
         built = sec.build_index(
             table,
-            spark=spark,
             sort_key=[copy.sort_key],
             bloom=["l_orderkey"],
             on_survey=on_survey,

@@ -22,7 +22,7 @@ from secateur.scan import Scan
 
 T = TypeVar("T")
 
-MOST_RUNS, ENOUGH_SECONDS = 3, 1.0
+MOST_RUNS, ENOUGH_SECONDS = 2, 0.5
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
+import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
 from tests.support.iceberg_tables import catalog_in
 
@@ -53,13 +54,14 @@ def examples(page: str) -> str:
     return "\n".join(kept)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/howto.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/howto.md"])
 def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path) -> None:
     program = examples(page).replace("lake/events", lake)
     names = {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index", "catalog": with_orders(tmp_path, lake)}
     try:
         exec(compile(program, page, "exec"), names)
     finally:
+        sec.disable(spark)
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)

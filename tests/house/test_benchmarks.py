@@ -28,7 +28,6 @@ from benchmarks.log_tables import blocks_with
 from benchmarks.logs import LEVELS, UNIT, log_lines
 from benchmarks.needle_table import NeedleTable, needle_table, rows_of
 from benchmarks.results import Ratio, against
-from benchmarks.s3_spark import s3a_package
 from benchmarks.scale_cold import drop_cached
 from benchmarks.scale_tables import (
     CALLS,
@@ -47,12 +46,12 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
+from secateur.demo.s3a import has_s3a
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
 from tests.support.filter_files import hash_values
 from tests.support.local_build import index_here
 from tests.support.memory_store import MemoryStore
-from tests.support.spark_packages import jar_of, packages_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,9 +137,8 @@ def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> Non
 
 
 def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark takes part where its package is there: tests do not fetch hundreds of megabytes."""
-    package = s3a_package()
-    is_there = package is not None and jar_of(package, packages_home()).exists()
+    """Spark takes part where its package is there: tests do not fetch it."""
+    is_there = has_s3a()
     monkeypatch.setattr(s3_lookup, "s3a_trouble", lambda: "" if is_there else "not fetched for tests")
     result = run_json("lookup_s3", data)
     check(result, "lookup_s3")

@@ -8,9 +8,9 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secateur.demo.s3_traffic import Request, Traffic
 from tests.support.profiles import examples
 from tests.support.s3_server import S3Server
-from tests.support.s3_traffic import Request, Traffic
 
 
 def traffic(*spans: tuple[float, float]) -> Traffic:

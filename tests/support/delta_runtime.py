@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.spark_packages import fetch, jar_of, packages_home
+from secateur.demo.spark_packages import fetch, jar_of
+from tests.support.spark_packages import packages_home
 
 PACKAGES = {"4.1": "io.delta:delta-spark_4.1_2.13:4.4.0"}  # by version of Spark
 BESIDE = ("io.delta:delta-storage:4.4.0",)  # what it needs of its own; the rest is Spark's
@@ -44,7 +45,7 @@ def delta_runtime() -> DeltaRuntime:
         return DeltaRuntime((), f"no jar of Delta is known for Spark {version}; there is one for {', '.join(PACKAGES)}")
     home, package = packages_home(), PACKAGES[version]
     jars = tuple(jar_of(each, home) for each in (package, *BESIDE))
-    trouble = "" if all(each.exists() for each in jars) else fetch(package, home, MOST_SECONDS)
+    trouble = "" if all(each.exists() for each in jars) else fetch([package], home, MOST_SECONDS)
     if all(each.exists() for each in jars):
         return DeltaRuntime(jars)
     return DeltaRuntime((), f"the jars of {package} cannot be had: {trouble}")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.spark_packages import fetch, jar_of, packages_home
+from secateur.demo.spark_packages import fetch, jar_of
+from tests.support.spark_packages import packages_home
 
 PACKAGES = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}  # by version of Spark
 MOST_SECONDS = 90  # to fetch 48 MB; without a network it takes some 5
@@ -49,5 +50,5 @@ def iceberg_runtime() -> Runtime:
         return Runtime(None, f"Iceberg has no runtime for Spark {version}; it has one for {', '.join(PACKAGES)}")
     home = packages_home()
     jar = jar_of(PACKAGES[version], home)
-    trouble = "" if jar.exists() else fetch(PACKAGES[version], home, MOST_SECONDS)
+    trouble = "" if jar.exists() else fetch([PACKAGES[version]], home, MOST_SECONDS)
     return Runtime(jar) if jar.exists() else Runtime(None, f"the jar of {PACKAGES[version]} cannot be had: {trouble}")

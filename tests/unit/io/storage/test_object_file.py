@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
+from secateur.demo.s3_traffic import Traffic
 from secateur.errors import IndexFault, InvalidParquet, StalePlan
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.index.read.blocks import OpenedBlocks
@@ -31,7 +32,6 @@ from secateur.scan import Scan
 from tests.support.local_build import index_here
 from tests.support.profiles import examples
 from tests.support.s3_server import REGION, S3Server, once
-from tests.support.s3_traffic import Traffic
 
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 DATA = bytes(i * i % 251 for i in range(100_000))

@@ -1,4 +1,4 @@
-"""Processes that a workload talks to: what they do does not take from the time of what is measured here.
+"""Processes that a measurement talks to: what they do does not take from the time of what is measured here.
 
 A partner is a module that answers every line of JSON on its standard input with one on its standard output.
 """
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent  # below which modules are found
+MOST_SECONDS_TO_END = 10
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Partner:
 
     def ask(self, what: Any) -> Any:
         """Its answer. Raises RuntimeError where it has ended instead."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
+        assert self.process.stdin is not None, "it was made with a pipe"
+        assert self.process.stdout is not None, "it was made with a pipe"
         self.process.stdin.write(json.dumps(what) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -40,13 +41,17 @@ def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Ite
     """A process that runs a module until this ends."""
     command = [sys.executable, "-m", module, *arguments]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=ROOT, env={**environment}, text=True, **pipes)
+    process = subprocess.Popen(command, cwd=ROOT, env={**environment}, text=True, start_new_session=True, **pipes)
     try:
         yield Partner(process)
     finally:
-        assert process.stdin is not None
+        assert process.stdin is not None, "it was made with a pipe"
         process.stdin.close()  # on which it ends by itself
-        process.wait()
+        try:
+            process.wait(MOST_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def answer_all(answer: Callable[[Any], Any]) -> None:

@@ -1,0 +1,79 @@
+"""The S3 server as a process of its own; see :mod:`secateur.demo.partners`.
+
+Asked for ``"port"`` it tells where it is; given a prefix and a directory, it has that directory's files as objects; for
+a number of seconds, it adds these to every request from then on, and tells the requests since it was asked last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from secateur.demo.limits import within
+from secateur.demo.partners import Partner, answer_all, partner
+from secateur.demo.s3_server import LakeGate, LocalS3, environment_of, reserved_port, serving, set_environment
+from secateur.demo.s3_traffic import Request, Traffic
+
+BUCKET = "lake"
+MOST_SECONDS_TO_START = 60
+
+
+@dataclass(frozen=True)
+class RemoteServer:
+    """The server as its partner sees it."""
+
+    partner: Partner
+
+    @property
+    def port(self) -> int:
+        return int(self.partner.ask("port"))
+
+    def put_files(self, prefix: str, directory: Path) -> None:
+        """Put the Parquet files of a directory into the bucket, without requests."""
+        self.partner.ask([prefix, str(directory)])
+
+    @contextmanager
+    def traffic(self, latency: float) -> Iterator[Traffic]:
+        """Yield the requests that come meanwhile, known at the end; each takes `latency` seconds more."""
+        found: list[Request] = []
+        self.partner.ask(latency)
+        try:
+            yield Traffic(found)
+        finally:
+            found += [Request(**each) for each in self.partner.ask(0.0)]
+
+
+@contextmanager
+def remote_server() -> Iterator[RemoteServer]:
+    """Yield a server in a process of its own, with the environment that leads clients there.
+
+    Raises DemoNotPossible if it does not start in time.
+    """
+    with partner("secateur.demo.s3_process", environment=os.environ) as process:
+        server = RemoteServer(process)
+        port = within(MOST_SECONDS_TO_START, "starting the S3 server", lambda: server.port)
+        with patch.dict(os.environ, environment_of(port)):
+            yield server
+
+
+def _answer(server: LocalS3, asked: Any) -> Any:
+    match asked:
+        case "port":
+            return server.port
+        case [prefix, directory]:
+            return server.gate.put_files(server.bucket, prefix, Path(directory))
+        case latency:
+            requests, server.gate.requests, server.gate.latency = server.gate.requests, [], float(latency)
+            return [asdict(request) for request in requests]
+
+
+if __name__ == "__main__":
+    with reserved_port() as bound:
+        set_environment(bound.getsockname()[1])
+        with serving(bound, BUCKET, LakeGate) as running:
+            answer_all(lambda asked: _answer(running, asked))

@@ -1,0 +1,1 @@
+"""Pages that show plans and demos: self-contained HTML with inline SVG, without scripts."""
