@@ -40,7 +40,7 @@ class UnknownColumn(SecateurError):
 
 
 class InvalidOption(SecateurError, ValueError):
-    """A build option cannot be satisfied or cannot be parsed."""
+    """An option is unknown, cannot be satisfied or cannot be parsed."""
 
 
 class UnknownBlock(SecateurError):

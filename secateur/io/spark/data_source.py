@@ -20,11 +20,12 @@ filter that can be pushed. So ``df.where("id = 1").count()`` makes a later ``df.
 
 from __future__ import annotations
 
+import difflib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -53,6 +54,11 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 MOST_OPEN_TABLES = 32
+OPTIONS = (
+    *("path", "predicate", "pushdown", "index_location", "catalog", "snapshot_id", "as_of", "ref", "version"),
+    *("use_index", "time_zone", "ansi"),
+)
+READS_ONLY = 'format("secateur") only reads: write by Spark\'s own format, then refresh the index'
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,7 @@ class SecateurDataSource(DataSource):
 
     @property
     def _location(self) -> Location:
+        _require_known(self.options)
         path = self.options.get("path")
         if not path:
             raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
@@ -127,6 +134,18 @@ class SecateurDataSource(DataSource):
             ),
         )
 
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Refuse to write. Raises UnsupportedTable."""
+        raise UnsupportedTable(READS_ONLY)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802
+        """Refuse to write. Raises UnsupportedTable."""
+        raise UnsupportedTable(READS_ONLY)
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802
+        """Refuse to read a stream. Raises UnsupportedTable."""
+        raise UnsupportedTable('format("secateur") reads no streams: use Spark\'s own format, or prune each batch')
+
     @property
     def _predicate(self) -> Predicate:
         text = self.options.get("predicate")
@@ -147,6 +166,15 @@ def _require_evaluated_here(scan: PlannedScan) -> None:
             f"only Spark can evaluate {'; '.join(left)}, and it does not see the option predicate: leave that out of "
             'the option, and give it to where(), as spark.read.format("secateur").load(path).where(...)'
         )
+
+
+def _require_known(options: Iterable[str]) -> None:
+    """Raise InvalidOption if one is none of this format's: a misspelt predicate would read the whole table."""
+    for name in options:
+        if name.lower() not in OPTIONS:
+            near = difflib.get_close_matches(name.lower(), OPTIONS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(OPTIONS)}"
+            raise InvalidOption(f'format("secateur") has no option {name!r}: {hint}')
 
 
 def _require_no_secrets(name: str, location: str | None) -> None:

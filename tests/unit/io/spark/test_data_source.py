@@ -1,0 +1,33 @@
+"""What ``format("secateur")`` refuses before it opens a table."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import StructType
+
+from secateur.errors import InvalidOption, UnsupportedTable
+from secateur.io.spark.data_source import SecateurDataSource
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("predicat", "no option 'predicat': did you mean 'predicate'"),
+        ("mergeSchema", "no option 'mergeSchema': it has"),
+    ],
+)
+def test_a_misspelt_option_is_not_passed_over(option: str, told: str) -> None:
+    source = SecateurDataSource({"path": "nowhere", option: "id = 7"})
+    with pytest.raises(InvalidOption, match=told):
+        source.schema()
+    with pytest.raises(InvalidOption, match=told):
+        source.reader(StructType([]))
+
+
+def test_it_only_reads() -> None:
+    source = SecateurDataSource({"path": "nowhere"})
+    for asked in (source.writer, source.streamWriter):
+        with pytest.raises(UnsupportedTable, match="only reads"):
+            asked(StructType([]), overwrite=True)
+    with pytest.raises(UnsupportedTable, match="no streams"):
+        source.streamReader(StructType([]))
