@@ -39,16 +39,16 @@ _SINGLE = re.compile(rb'"(?:protocol|metaData|sidecar)"')
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a part of a log tells besides data files: the newest protocol and metadata in it, and its sidecars."""
+class TableActions:
+    """The actions in a part of a log that are about no data file: the newest protocol and metadata, and sidecars."""
 
     protocol: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
     sidecars: tuple[str, ...] = ()
 
-    def then(self, later: Told) -> Told:
+    def then(self, later: TableActions) -> TableActions:
         """Return what holds after a later part."""
-        return Told(later.protocol or self.protocol, later.metadata or self.metadata)
+        return TableActions(later.protocol or self.protocol, later.metadata or self.metadata)
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class LogReader:
         with self._naming(name):
             return json_changes(data, partition_columns)
 
-    def told(self, name: str, data: bytes) -> Told:
-        """Return what some lines tell besides data files. Raises TableNotFound."""
+    def table_actions(self, name: str, data: bytes) -> TableActions:
+        """Return the actions about the table in some lines. Raises TableNotFound."""
         with self._naming(name):
-            return told_by_lines(data)
+            return table_actions(data)
 
     def _path(self, name: str) -> str:
         return posixpath.join(self.root, LOG_DIRECTORY, name)
@@ -108,8 +108,8 @@ class CheckpointFile:
     file: pq.ParquetFile
 
     @property
-    def told(self) -> Told:
-        """What it tells besides data files."""
+    def table_actions(self) -> TableActions:
+        """The actions about the table."""
         with self.reader._naming(self.name):
             names = [name for name in ("protocol", "metaData", "sidecar") if name in self.file.schema_arrow.names]
             table = self.file.read(columns=names)
@@ -119,7 +119,7 @@ class CheckpointFile:
             metadata = last.get("metaData")
             if metadata is not None:
                 metadata = {**metadata, "configuration": dict(metadata.get("configuration") or ())}
-            return Told(last.get("protocol"), metadata, sidecars)
+            return TableActions(last.get("protocol"), metadata, sidecars)
 
     def changes(self, partition_columns: Sequence[str]) -> pa.Table:
         """Return the added files; those that it lists as removed were removed before."""
@@ -149,9 +149,9 @@ def sidecar_name(path: str) -> str:
     return f"{SIDECARS}/{name}"
 
 
-def told_by_lines(data: bytes) -> Told:
+def table_actions(data: bytes) -> TableActions:
     """Return the last protocol and metadata, and all sidecars, of lines of JSON."""
-    found, starts = Told(), set()
+    actions, starts = TableActions(), set()
     for match in _SINGLE.finditer(data):
         start = data.rfind(b"\n", 0, match.start()) + 1
         if start in starts:
@@ -160,14 +160,14 @@ def told_by_lines(data: bytes) -> Told:
         end = data.find(b"\n", start)
         action = json.loads(data[start : end if end >= 0 else len(data)])
         sidecar = action.get("sidecar")
-        own = (str(sidecar["path"]),) if sidecar else ()
-        protocol, metadata = (action.get(name) or before for name, before in _before(found))
-        found = Told(protocol, metadata, (*found.sidecars, *own))
-    return found
+        own_sidecars = (str(sidecar["path"]),) if sidecar else ()
+        protocol, metadata = (action.get(name) or before for name, before in _before(actions))
+        actions = TableActions(protocol, metadata, (*actions.sidecars, *own_sidecars))
+    return actions
 
 
-def _before(found: Told) -> tuple[tuple[str, Any], tuple[str, Any]]:
-    return ("protocol", found.protocol), ("metaData", found.metadata)
+def _before(actions: TableActions) -> tuple[tuple[str, Any], tuple[str, Any]]:
+    return ("protocol", actions.protocol), ("metaData", actions.metadata)
 
 
 # ---- added and removed files -----------------------------------------------------------------------------------------
@@ -247,18 +247,18 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
     n = len(add)
     values: pa.Array = pa.nulls(n, _partition_type(partition_columns))
     if partition_columns and "partitionValues" in held:
-        told = pc.struct_field(add, "partitionValues")
-        each = [pc.map_lookup(told, pa.scalar(name), "first").cast(pa.string()) for name in partition_columns]
+        texts = pc.struct_field(add, "partitionValues")
+        each = [pc.map_lookup(texts, pa.scalar(name), "first").cast(pa.string()) for name in partition_columns]
         values = pa.StructArray.from_arrays(each, names=list(partition_columns))
     vectors: pa.Array = pa.nulls(n, pa.struct(_VECTOR))
     if "deletionVector" in held:
-        told = pc.struct_field(add, "deletionVector")
-        own = {field.name for field in told.type}
+        logged = pc.struct_field(add, "deletionVector")
+        logged_names = {field.name for field in logged.type}
         parts = [
-            pc.struct_field(told, name).cast(type_) if name in own else pa.nulls(n, type_)
+            pc.struct_field(logged, name).cast(type_) if name in logged_names else pa.nulls(n, type_)
             for name, type_ in _VECTOR.items()
         ]
-        vectors = pa.StructArray.from_arrays(parts, names=list(_VECTOR), mask=pc.is_null(told))
+        vectors = pa.StructArray.from_arrays(parts, names=list(_VECTOR), mask=pc.is_null(logged))
     found = _changes(
         pa.repeat(True, n),
         column("path", pa.string()),

@@ -52,10 +52,10 @@ class Vector:
         return f"the deletion vector {where} of {self.data_file}"
 
 
-def vector_of(told: Mapping[str, Any], data_file: str) -> Vector:
+def vector_of(descriptor: Mapping[str, Any], data_file: str) -> Vector:
     """Return the vector that a log describes. Raises UnsupportedTable for an unknown storage, InvalidParquet."""
-    kind, text = told["storageType"], told["pathOrInlineDv"]
-    offset, size, cardinality = told.get("offset"), told["sizeInBytes"], told["cardinality"]
+    kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    offset, size, cardinality = descriptor.get("offset"), descriptor["sizeInBytes"], descriptor["cardinality"]
     if size is None or cardinality is None or text is None:
         raise InvalidParquet(f"the log does not describe the deletion vector of {data_file}")
     sizes = int(offset or 0), int(size), int(cardinality)

@@ -94,8 +94,8 @@ class DeltaListing(Listing):
     @cached_property
     def _cardinality(self) -> np.ndarray:
         assert self.vectors is not None, "only files with a vector are asked for"
-        told = pc.fill_null(pc.struct_field(self.vectors, "cardinality"), 0)
-        found: np.ndarray = told.to_numpy(zero_copy_only=False).astype(np.int64)
+        cardinality = pc.fill_null(pc.struct_field(self.vectors, "cardinality"), 0)
+        found: np.ndarray = cardinality.to_numpy(zero_copy_only=False).astype(np.int64)
         return found
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:

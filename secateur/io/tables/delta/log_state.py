@@ -20,7 +20,7 @@ from secateur.io.tables.delta.actions import (
     PARSED,
     CheckpointFile,
     LogReader,
-    Told,
+    TableActions,
     changes_schema,
     sidecar_name,
     vector_ids,
@@ -38,7 +38,7 @@ class LogState:
     version: int
     mark: LogFile | None  # the commit of the version
     protocol: Mapping[str, Any]
-    told: Mapping[str, Any]  # the metadata as the log has it
+    declared: Mapping[str, Any]  # the metadata as the log has it
     metadata: TableMetadata
     files: pa.Table  # the live files, with the columns of `changes_schema`
 
@@ -55,34 +55,34 @@ def state_of(reader: LogReader, replay: Replay) -> LogState:
     """
     checkpoint = None if replay.checkpoint is None else _Opened.of(reader, replay.checkpoint.files)
     tail = _tail(reader, replay.commits)
-    told = (Told() if checkpoint is None else checkpoint.told).then(tail.told)
-    metadata = _metadata(reader, replay.version, told)
+    actions = (TableActions() if checkpoint is None else checkpoint.actions).then(tail.actions)
+    metadata = _metadata(reader, replay.version, actions)
     columns = metadata.partition_columns
     parts = [] if checkpoint is None else checkpoint.changes(columns)
-    return _state(replay, told, metadata, [*parts, tail.changes(columns)])
+    return _state(replay, actions, metadata, [*parts, tail.changes(columns)])
 
 
 def advanced(reader: LogReader, before: LogState, commits: Sequence[LogFile], replay: Replay) -> LogState | None:
     """Return the state after some more commits; None if they change the partitioning. Raises as :func:`state_of`."""
     tail = _tail(reader, commits)
-    told = Told(before.protocol, before.told).then(tail.told)
-    metadata = before.metadata if tail.told == Told() else _metadata(reader, replay.version, told)
+    actions = TableActions(before.protocol, before.declared).then(tail.actions)
+    metadata = before.metadata if tail.actions == TableActions() else _metadata(reader, replay.version, actions)
     if metadata.partition_columns != before.metadata.partition_columns:
         return None
-    return _state(replay, told, metadata, [before.files, tail.changes(metadata.partition_columns)])
+    return _state(replay, actions, metadata, [before.files, tail.changes(metadata.partition_columns)])
 
 
-def _metadata(reader: LogReader, version: int, told: Told) -> TableMetadata:
-    if told.protocol is None or told.metadata is None:
-        lacking = "protocol" if told.protocol is None else "metadata"
+def _metadata(reader: LogReader, version: int, actions: TableActions) -> TableMetadata:
+    if actions.protocol is None or actions.metadata is None:
+        lacking = "protocol" if actions.protocol is None else "metadata"
         raise TableNotFound(f"the log of {reader.shown} has no {lacking} up to version {version}")
-    return metadata_of(told.protocol, told.metadata, reader.shown)
+    return metadata_of(actions.protocol, actions.metadata, reader.shown)
 
 
-def _state(replay: Replay, told: Told, metadata: TableMetadata, parts: Sequence[pa.Table]) -> LogState:
-    assert told.protocol is not None and told.metadata is not None, "the caller has checked that the log has both"
+def _state(replay: Replay, actions: TableActions, metadata: TableMetadata, parts: Sequence[pa.Table]) -> LogState:
+    assert actions.protocol is not None and actions.metadata is not None, "the caller has checked that the log has both"
     files = reconciled(parts, changes_schema(metadata.partition_columns))
-    return LogState(replay.version, replay.last, told.protocol, told.metadata, metadata, files)
+    return LogState(replay.version, replay.last, actions.protocol, actions.metadata, metadata, files)
 
 
 def reconciled(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -136,10 +136,10 @@ class _Tail:
     commits: tuple[tuple[str, bytes], ...]
 
     @cached_property
-    def told(self) -> Told:
-        found = Told()
+    def actions(self) -> TableActions:
+        found = TableActions()
         for name, data in self.commits:
-            found = found.then(self.reader.told(name, data))
+            found = found.then(self.reader.table_actions(name, data))
         return found
 
     def changes(self, partition_columns: Sequence[str]) -> pa.Table:
@@ -166,29 +166,31 @@ class _Opened:
     reader: LogReader
     json: tuple[str, bytes] | None
     parts: tuple[CheckpointFile, ...]
-    told: Told
+    actions: TableActions
 
     @staticmethod
     def of(reader: LogReader, files: Sequence[LogFile]) -> _Opened:
         first = files[0].name
         if first.endswith(".json"):
             data = reader.bytes_of(first)
-            told, json, parts = reader.told(first, data), (first, data), ()
-            return _Opened(reader, json, parts, told)
+            actions, json, parts = reader.table_actions(first, data), (first, data), ()
+            return _Opened(reader, json, parts, actions)
         with ThreadPoolExecutor(LOG_THREADS) as threads:
             opened = tuple(threads.map(lambda file: reader.parquet(file.name), files))
-            tells = list(threads.map(lambda part: part.told, opened))
-        told = Told()
-        for each in tells:
-            told = Told(
-                each.protocol or told.protocol, each.metadata or told.metadata, (*told.sidecars, *each.sidecars)
+            in_parts = list(threads.map(lambda part: part.table_actions, opened))
+        actions = TableActions()
+        for each in in_parts:
+            actions = TableActions(
+                each.protocol or actions.protocol,
+                each.metadata or actions.metadata,
+                (*actions.sidecars, *each.sidecars),
             )
-        return _Opened(reader, None, opened, told)
+        return _Opened(reader, None, opened, actions)
 
     def changes(self, partition_columns: Sequence[str]) -> list[pa.Table]:
         """Return the files of the checkpoint and of its sidecars, which are read in parallel."""
         own = [] if self.json is None else [self.reader.json_changes(*self.json, partition_columns)]
-        names = [sidecar_name(path) for path in self.told.sidecars]
+        names = [sidecar_name(path) for path in self.actions.sidecars]
         with ThreadPoolExecutor(LOG_THREADS) as threads:
             sidecars = list(threads.map(self.reader.parquet, names))
             return [*own, *threads.map(lambda part: part.changes(partition_columns), (*self.parts, *sidecars))]

@@ -35,7 +35,7 @@ class DeltaTables:
         commits = sorted(list_log(places.filesystem, places.root, places.location).commits.items())
         reader = LogReader(places.filesystem, places.root, places.location)
         with ThreadPoolExecutor(LOG_THREADS) as threads:
-            told = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
+            infos = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
         known = {version for version, _ in commits}
         rows: list[dict[str, Any]] = [
             {
@@ -46,7 +46,7 @@ class DeltaTables:
                 "refs": [],
                 "selected": version == self.version,
             }
-            for (version, file), info in zip(commits, told, strict=True)
+            for (version, file), info in zip(commits, infos, strict=True)
         ]
         return pa.Table.from_pylist(rows, SNAPSHOTS)
 
@@ -77,5 +77,5 @@ def commit_info(reader: LogReader, file: LogFile) -> dict[str, Any]:
 
 def committed_at(file: LogFile, info: dict[str, Any]) -> float:
     """Return when a version was committed, in milliseconds: by the commit itself if it says so, else by its file."""
-    told = info.get("inCommitTimestamp")
-    return float(told) if told is not None else file.modified / 1_000_000
+    moment = info.get("inCommitTimestamp")
+    return float(moment) if moment is not None else file.modified / 1_000_000

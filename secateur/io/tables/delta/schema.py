@@ -90,26 +90,26 @@ class TableMetadata:
         return self.mode != "none"
 
 
-def metadata_of(protocol: Mapping[str, Any], told: Mapping[str, Any], shown: str) -> TableMetadata:
+def metadata_of(protocol: Mapping[str, Any], declared: Mapping[str, Any], shown: str) -> TableMetadata:
     """Return the metadata of a table. Raises UnsupportedTable, naming what cannot be read here."""
     features = require_readable(protocol, shown)
-    provider = (told.get("format") or {}).get("provider") or "parquet"
+    provider = (declared.get("format") or {}).get("provider") or "parquet"
     if provider != "parquet":
         raise UnsupportedTable(f"{shown} holds files of {provider}; only Parquet is read")
-    configuration = dict(told.get("configuration") or {})
+    configuration = dict(declared.get("configuration") or {})
     mode = configuration.get(MODE, "none") if "columnMapping" in features else "none"
     if mode not in ("none", "name", "id"):
         raise UnsupportedTable(f"{shown} maps columns by {mode!r}, which is not known here")
-    root = json.loads(told["schemaString"])
+    root = json.loads(declared["schemaString"])
     fields = [_field(each, mode != "none", shown) for each in root["fields"]]
     by_name = {each.name.lower(): each for each in fields}
-    names = [name.lower() for name in told.get("partitionColumns") or ()]
+    names = [name.lower() for name in declared.get("partitionColumns") or ()]
     physical = dict(_physical(root["fields"], (), (), mode != "none"))
     partitions = tuple(by_name[name] for name in names)
     columns = tuple(physical[(each.name,)][0] for each in partitions)
     mapping = mapping_of(root["fields"]) if mode != "none" else None
     return TableMetadata(
-        str(told.get("id")), pa.schema(fields), partitions, columns, mode, physical, mapping, configuration
+        str(declared.get("id")), pa.schema(fields), partitions, columns, mode, physical, mapping, configuration
     )
 
 
@@ -127,11 +127,11 @@ def require_readable(protocol: Mapping[str, Any], shown: str) -> set[str]:
     return features
 
 
-def _field(told: Mapping[str, Any], is_mapped: bool, shown: str) -> pa.Field:
-    metadata = told.get("metadata") or {}
-    _require_widenings(told, metadata, shown)
-    name = told["name"]
-    made = pa.field(name, _type(told["type"], name, is_mapped, shown, "__COLLATIONS" in metadata))
+def _field(declared: Mapping[str, Any], is_mapped: bool, shown: str) -> pa.Field:
+    metadata = declared.get("metadata") or {}
+    _require_widenings(declared, metadata, shown)
+    name = declared["name"]
+    made = pa.field(name, _type(declared["type"], name, is_mapped, shown, "__COLLATIONS" in metadata))
     if not is_mapped:
         return made
     if _ID not in metadata:
@@ -139,33 +139,37 @@ def _field(told: Mapping[str, Any], is_mapped: bool, shown: str) -> pa.Field:
     return with_id(made, int(metadata[_ID]))
 
 
-def _type(told: Any, name: str, is_mapped: bool, shown: str, is_collated: bool) -> pa.DataType:
-    if isinstance(told, Mapping):
-        match told["type"]:
+def _type(declared: Any, name: str, is_mapped: bool, shown: str, is_collated: bool) -> pa.DataType:
+    if isinstance(declared, Mapping):
+        match declared["type"]:
             case "struct":
-                return pa.struct([_field(each, is_mapped, shown) for each in told["fields"]])
+                return pa.struct([_field(each, is_mapped, shown) for each in declared["fields"]])
             case "array":
-                element = _type(told["elementType"], name, is_mapped, shown, is_collated)
+                element = _type(declared["elementType"], name, is_mapped, shown, is_collated)
                 return pa.list_(pa.field("element", element))
             case "map":
-                parts = (_type(told[part], name, is_mapped, shown, is_collated) for part in ("keyType", "valueType"))
+                parts = (
+                    _type(declared[part], name, is_mapped, shown, is_collated) for part in ("keyType", "valueType")
+                )
                 return pa.map_(*parts)
-    if isinstance(told, str):
-        if told == "string" and is_collated:
+    if isinstance(declared, str):
+        if declared == "string" and is_collated:
             return COLLATED
-        if told in _TYPES:
-            return _TYPES[told]
-        if decimal := _DECIMAL.fullmatch(told):
+        if declared in _TYPES:
+            return _TYPES[declared]
+        if decimal := _DECIMAL.fullmatch(declared):
             return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    raise UnsupportedTable(f"{shown} has the column {name} of the type {told}, which cannot be read here")
+    raise UnsupportedTable(f"{shown} has the column {name} of the type {declared}, which cannot be read here")
 
 
-def _require_widenings(told: Mapping[str, Any], metadata: Mapping[str, Any], shown: str) -> None:
+def _require_widenings(declared: Mapping[str, Any], metadata: Mapping[str, Any], shown: str) -> None:
     """Raise UnsupportedTable if a column had a type that is not read as its type of now."""
     for change in metadata.get("delta.typeChanges") or ():
         before, after = change["fromType"], change["toType"]
         if not is_widening(before, after):
-            raise UnsupportedTable(f"{shown} changed {told['name']} from {before} to {after}, which is not known here")
+            raise UnsupportedTable(
+                f"{shown} changed {declared['name']} from {before} to {after}, which is not known here"
+            )
 
 
 def is_widening(before: object, after: object) -> bool:
@@ -201,8 +205,8 @@ def mapping_of(fields: list[Mapping[str, Any]]) -> dict[str, MappedName]:
     return {each["metadata"][_PHYSICAL]: _mapped(each) for each in fields}
 
 
-def _mapped(told: Mapping[str, Any]) -> MappedName:
-    return MappedName(int(told["metadata"][_ID]), _within(told["type"]))
+def _mapped(declared: Mapping[str, Any]) -> MappedName:
+    return MappedName(int(declared["metadata"][_ID]), _within(declared["type"]))
 
 
 def _within(type_: Any) -> dict[str, MappedName]:

@@ -162,10 +162,10 @@ class DeltaSnapshot:
         if partitions.fields:
             columns = [each.take(chosen) for each in partitions.values]
             values = pa.StructArray.from_arrays(columns, fields=list(partitions.fields))
-        told = pa.StructArray.from_arrays(
+        of_files = pa.StructArray.from_arrays(
             [values, pa.array(deleted, pa.large_binary())], names=["partition", "deleted"]
         )
-        return Delivery(told, self.reader.open_rows)
+        return Delivery(of_files, self.reader.open_rows)
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""
@@ -193,8 +193,8 @@ class DeltaSnapshot:
         keys = [("deleted", path, each) for path, each in zip(paths, vector_ids(own).to_pylist(), strict=True)]
         parts = [self.cache.peek(key) for key in keys]
         missing = [i for i, part in enumerate(parts) if part is None]
-        told = own.take(pa.array(missing, pa.int64())).to_pylist()
-        wanted = [vector_of(each, paths[i]) for each, i in zip(told, missing, strict=True)]
+        of_files = own.take(pa.array(missing, pa.int64())).to_pylist()
+        wanted = [vector_of(each, paths[i]) for each, i in zip(of_files, missing, strict=True)]
         for i, part in zip(missing, read_vectors(self.places.open, wanted), strict=True):
             parts[i] = self.cache.get(keys[i], lambda part=part: part)  # type: ignore[misc]
         for place, part in zip(touched.tolist(), parts, strict=True):

@@ -167,8 +167,8 @@ def _at_once(texts: pa.Array, schema: pa.Schema) -> pa.Table:
 
 def _of_structs(held: Mapping[str, pa.Array], n: int, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
     rows = _counts(held.get(_ROWS), n)
-    told = held.get(_TIGHT)
-    tight = np.ones(n, bool) if told is None else pc.fill_null(told, True).to_numpy(zero_copy_only=False)
+    logged = held.get(_TIGHT)
+    tight = np.ones(n, bool) if logged is None else pc.fill_null(logged, True).to_numpy(zero_copy_only=False)
     lower, upper, nulls = {}, {}, {}
     for path in columns:
         low, high, count = (_at(held.get(name), path) for name in (_LOWER, _UPPER, _NULLS))
@@ -188,10 +188,10 @@ def _at(struct: pa.Array | None, path: Path) -> pa.Array | None:
     return struct
 
 
-def _counts(told: pa.Array | None, n: int) -> np.ndarray:
-    if told is None or not pa.types.is_integer(told.type):
+def _counts(logged: pa.Array | None, n: int) -> np.ndarray:
+    if logged is None or not pa.types.is_integer(logged.type):
         return np.full(n, -1)
-    return pc.fill_null(told.cast(pa.int64()), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return pc.fill_null(logged.cast(pa.int64()), -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 # ---- bounds ----------------------------------------------------------------------------------------------------------

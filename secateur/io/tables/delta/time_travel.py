@@ -23,9 +23,9 @@ def version_at(reader: LogReader, listing: LogListing, moment: dt.datetime) -> i
     """
     commits = sorted(listing.commits.items())
     with ThreadPoolExecutor(LOG_THREADS) as threads:
-        told = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
+        infos = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
     found, before, wanted = None, float("-inf"), moment.timestamp() * 1000
-    for (version, file), info in zip(commits, told, strict=True):
+    for (version, file), info in zip(commits, infos, strict=True):
         own = max(float(int(committed_at(file, info))), before + 1)
         if own > wanted:
             break
