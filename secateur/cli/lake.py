@@ -50,7 +50,7 @@ def s3_trouble() -> str:
 
 
 def show_lake(verbose: bool, directory: Path, files: int, keep: bool, as_json: bool) -> bool:
-    """QueryRun and show the demo on a lake. Return whether all answers were equal."""
+    """Run and show the demo on a lake. Return whether all answers were equal."""
     from secateur.demo.lake import run_lake
 
     with step_progress() as on_progress:

@@ -133,7 +133,7 @@ SessionOf = Callable[[dict[str, str]], Any]  # a context manager that gives a se
 def run_lake(
     session: SessionOf, directory: Path, *, files: int = FILES, fresh: bool = False, events: LakeEvents | None = None
 ) -> LakeDemo:
-    """QueryRun the demo with the data in a directory, reusing it unless `fresh`.
+    """Run the demo with the data in a directory, reusing it unless `fresh`.
 
     `session` makes the session of Spark, which has to start after the server. Raises DemoNotPossible where a step
     takes too long.
