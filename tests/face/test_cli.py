@@ -277,10 +277,16 @@ def test_no_java_is_told(golden: Path, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_ctrl_c_leaves_the_old_index(golden: Path) -> None:
     before = sorted(path.name for path in (golden / "_secateur").rglob("*"))
+    code = "import secateur.cli; print('imported', flush=True); secateur.cli.main()"
     process = subprocess.Popen(
-        [sys.executable, "-m", "secateur.cli", "index", str(golden), "--spark"], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, "index", str(golden), "--spark"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    time.sleep(2)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "imported\n"
+    time.sleep(1)  # in which Spark has begun to start
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 130, messages
