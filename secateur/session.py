@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from secateur.java import require_java
@@ -40,7 +42,8 @@ def session_on(master: str | None, remote: str | None, settings: Mapping[str, st
     if not master and "PYSPARK_GATEWAY_PORT" not in os.environ:
         return _local(settings)
     require_java()
-    return _started(builder.master(master) if master else builder, settings)
+    with _killed_if_interrupted():
+        return _started(builder.master(master) if master else builder, settings)
 
 
 def local_session(**settings: str) -> SparkSession:
@@ -58,7 +61,8 @@ def _local(settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[*]").appName("secateur")
-    session = _started(builder, {**_SETTINGS, **settings})
+    with _killed_if_interrupted():
+        session = _started(builder, {**_SETTINGS, **settings})
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -67,3 +71,27 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+@contextmanager
+def _killed_if_interrupted() -> Iterator[None]:
+    """Kill a JVM that is interrupted while it starts: PySpark forgets it, and it would stay for ever."""
+    from pyspark import SparkContext, java_gateway
+
+    launcher: Any = java_gateway
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def recorded(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        processes.append(subprocess.Popen(*arguments, **options))
+        return processes[-1]
+
+    launcher.Popen = recorded  # by which `launch_gateway` starts the JVM
+    try:
+        yield
+    except BaseException:
+        if SparkContext._gateway is None:
+            for process in processes:
+                process.kill()
+        raise
+    finally:
+        launcher.Popen = subprocess.Popen

@@ -158,9 +158,13 @@ def empty(root: Path) -> None:
     (root / "empty.parquet").write_bytes(b"")
 
 
-@pytest.mark.parametrize(
-    ("harm", "name"), [(not_parquet, "note.txt"), (truncated, "half.parquet"), (empty, "empty.parquet")]
-)
+def test_an_empty_file_is_left_out_as_in_spark(spark: SparkSession, root: Path) -> None:
+    empty(root)
+    expected = sorted(row.user_id for row in spark.read.parquet(str(root)).select("user_id").collect())
+    assert sorted(sec.prune(str(root), "user_id >= 0").to_arrow()["user_id"].to_pylist()) == expected
+
+
+@pytest.mark.parametrize(("harm", "name"), [(not_parquet, "note.txt"), (truncated, "half.parquet")])
 def test_broken_data_files(spark: SparkSession, root: Path, harm: Callable[[Path], None], name: str) -> None:
     """They are data, not index: never passed over in silence, by a query or a build."""
     harm(root)

@@ -114,7 +114,8 @@ def reference(filesystem: pafs.FileSystem, root: str) -> list[Row]:
 
 
 def rows(found: ListedFiles | Listing) -> list[Row]:
-    return list(zip(found.paths.to_pylist(), found.size.tolist(), found.modified.tolist(), strict=True))
+    times = found.stamp if isinstance(found, Listing) else found.modified
+    return list(zip(found.paths.to_pylist(), found.size.tolist(), times.tolist(), strict=True))
 
 
 @examples(200)
@@ -217,7 +218,7 @@ def test_a_part_of_longer_arrays_is_known_as_itself(found: list[Row], data: st.D
     part = Listing(
         whole.paths.slice(start, stop - start),
         whole.size[start:stop],
-        whole.modified[start:stop],
+        whole.stamp[start:stop],
         whole.witness[start:stop],
         whole.partitions,
     )
@@ -276,7 +277,7 @@ def test_partitions_are_read_once_for_all_zones_unless_zones_matter(root: Path) 
 
 def test_arrays_that_are_shared_cannot_be_written(root: Path) -> None:
     listing = sec.open_table(str(root)).listing(dt.UTC)
-    for array in (listing.size, listing.modified, listing.witness):
+    for array in (listing.size, listing.stamp, listing.witness):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
 
@@ -463,7 +464,7 @@ def test_no_change_is_hidden_for_longer(root: Path, freshness: float | None, thr
             listing = table.listing(dt.UTC)
             due = {path for moment, path in before if moment <= asked - (freshness or 0)}
             assert due <= set(listing.paths.to_pylist())
-            assert len(listing.paths) == len(listing.size) == len(listing.modified)
+            assert len(listing.paths) == len(listing.size) == len(listing.stamp)
             calls += 1
         return calls
 
