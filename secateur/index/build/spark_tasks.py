@@ -20,7 +20,6 @@ from secateur.index.build.tasks import TASKS_PER_CORE, RunTasks, Work, run_in_pr
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_RUN_BY_TASKS = ("secateur.io.scan.block_reader", "secateur.index.build.column_sketch", "secateur.maintain.build")
 _MOST_ASKED = 64  # tasks
 _MOST_NAMED = 5  # hosts
 _have_it: set[str] = set()  # applications; one that lacks the package is asked again, as it may have been shipped since
@@ -122,13 +121,11 @@ def _asked(spark: SparkSession, tasks: int) -> Sequence[HostReport]:
 
 def _check(version: str) -> Callable[[int], HostReport]:
     """Return the function that a task runs."""
-    modules = _RUN_BY_TASKS
 
     def check(_: int) -> HostReport:
         host = socket.gethostname()
         try:
-            for module in modules:
-                import_module(module)
+            import_module("secateur.index.build.column_sketch")  # and with it the package's public face
         except ImportError as error:
             return host, f"cannot import {error.name or error}"
         there = sys.modules["secateur"].__version__
