@@ -40,7 +40,7 @@ def test_many_footers_are_told(
     for i in range(3):
         write_file(tmp_path / f"{i}.parquet", {"id": [i]})
     assert sec.prune(sec.open_table(tmp_path), "id = 2").count() == 1
-    assert not caplog.records
+    assert "footers" not in caplog.text
     monkeypatch.setattr(footer_progress, "QUIET_SECONDS", 0.0)
     with caplog.at_level(logging.WARNING):
         sec.prune(sec.open_table(tmp_path), "id = 2")
