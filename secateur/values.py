@@ -337,6 +337,11 @@ def float_keys(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), np.int64(NAN_KEY), keys)
 
 
+def doubles_of(keys: np.ndarray) -> np.ndarray:
+    """Return the doubles with these keys, the inverse of :func:`float_keys`: float64 of shape (n,)."""
+    return np.where(keys >= 0, keys, keys ^ np.int64(INT64_MAX)).view(np.float64)
+
+
 def _bytes_keys(array: pa.Array) -> Keys:
     """Return the keys of strings: one scatter of all bytes into a zeroed matrix of 8-byte words."""
     binary = array.cast(pa.large_binary())

@@ -28,6 +28,7 @@ from secateur.values import (
     Kind,
     choose,
     constant_keys,
+    doubles_of,
     float_key,
     float_keys,
     greatest_keys,
@@ -296,9 +297,7 @@ def numbers(keys: Keys, type_: pa.DataType) -> np.ndarray:
         high, low = keys.words
         return high.astype(object) * 2**64 + low.astype(object)
     word = keys.words[0]
-    if not is_float(type_):
-        return word
-    return np.where(word >= 0, word, word ^ np.int64(INT64_MAX)).view(np.float64)
+    return doubles_of(word) if is_float(type_) else word
 
 
 def keys_of_numbers(values: np.ndarray, type_: pa.DataType) -> Keys:

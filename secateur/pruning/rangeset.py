@@ -243,11 +243,8 @@ def integer_spans(first: np.ndarray, last: np.ndarray) -> RangeSet:
         return empty(Kind.WORD)
     order = np.argsort(first)
     first, reached = first[order], np.maximum.accumulate(last[order])
-    begins = np.append(True, first[1:] > reached[:-1])
-    stops = reached[np.append(begins[1:], True)]
-    thresholds = np.column_stack([first[begins], stops + (stops < INT64_MAX)]).ravel()
-    cuts = thresholds[:-1] if stops[-1] == INT64_MAX else thresholds
-    return RangeSet(Kind.WORD, cuts[np.append(np.diff(cuts) != 0, True) & np.append(True, np.diff(cuts) != 0)])
+    apart = (first[1:] > reached[:-1]) & (first[1:] - 1 != reached[:-1])
+    return RangeSet(Kind.WORD, _thresholds(first[np.append(True, apart)], reached[np.append(apart, True)]))
 
 
 def covering(ranges: RangeSet, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -284,7 +281,11 @@ def _around(keys: np.ndarray) -> np.ndarray:
     if not len(keys):
         return keys
     apart = keys[1:] - 1 != keys[:-1]
-    first, last = keys[np.append(True, apart)], keys[np.append(apart, True)]
+    return _thresholds(keys[np.append(True, apart)], keys[np.append(apart, True)])
+
+
+def _thresholds(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return the thresholds of intervals [first, last], ascending and not adjacent."""
     thresholds = np.column_stack([first, last]).ravel()
     thresholds[1::2] += last < INT64_MAX
     return thresholds[:-1] if last[-1] == INT64_MAX else thresholds

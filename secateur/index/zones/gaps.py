@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
-from secateur.values import INT64_MAX, Kind, is_float, keys_of, kind_of, sorted_distinct
+from secateur.values import INT64_MAX, Kind, doubles_of, is_float, keys_of, kind_of, sorted_distinct
 
 MOST_GAPS = 4  # per block
 LEAST_SPARED = 0.5  # share of blocks that gaps must rule out to be worth their bytes
@@ -73,15 +73,10 @@ def _widths(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
     NaN is as far away as infinity. There is no distance between the two.
     """
-    a, b = _doubles(low), _doubles(high)
+    a, b = doubles_of(low), doubles_of(high)
     b[np.isnan(b)] = np.inf
     with np.errstate(over="ignore"):
         return np.subtract(b, a, out=np.zeros(len(a)), where=a != b)
-
-
-def _doubles(keys: np.ndarray) -> np.ndarray:
-    """Return the doubles with these keys: the inverse of :func:`secateur.values.float_keys`."""
-    return np.where(keys >= 0, keys, keys ^ np.int64(INT64_MAX)).view(np.float64)
 
 
 def _greatest(widths: np.ndarray, g: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.semi_join import cast_rows
 from secateur.pruning.predicate.nodes import quoted_name
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.values import INT64_MAX, Kind, is_float, keys_of, kind_of
+from secateur.values import Kind, doubles_of, is_float, keys_of, kind_of
 
 MOST_KEYS = 1_000_000  # distinct ones that are collected
 BROADCAST_BYTES = 64 << 20
@@ -75,8 +75,7 @@ def _merged(spans: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
 def _values(words: np.ndarray, type_: pa.DataType) -> pa.Array:
     """Return the values of WORD keys."""
     if is_float(type_):
-        bits = np.where(words >= 0, words, words ^ np.int64(INT64_MAX))
-        return pa.array(bits.view(np.float64)).cast(type_)
+        return pa.array(doubles_of(words)).cast(type_)
     if pa.types.is_decimal(type_):
         pairs = np.column_stack([words, words >> 63])
         return pa.Array.from_buffers(type_, len(words), [None, pa.py_buffer(np.ascontiguousarray(pairs))])

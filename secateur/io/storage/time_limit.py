@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from concurrent.futures import Future, wait
+from typing import TypeVar
 
 import pyarrow.fs as pafs
 
@@ -24,23 +25,25 @@ def in_time(ask: Callable[[], T], filesystem: FileSystem, shown: str) -> T:
     """
     if isinstance(filesystem, pafs.LocalFileSystem):
         return ask()
-    answer: dict[str, Any] = {}
-
-    def work() -> None:
-        try:
-            answer["value"] = ask()
-        except BaseException as error:
-            answer["error"] = error
-
     seconds = float(os.environ.get(VARIABLE, SECONDS))
-    thread = threading.Thread(target=work, name="secateur-open", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not answer:
+    answer = done_within(seconds, ask)
+    if answer is None:
         raise StoreUnreachable(
             f"{shown} did not answer within {seconds:g} s: the store is out of reach of this machine, or there are no "
             f"credentials for it. {VARIABLE} sets the limit"
         )
-    if "error" in answer:
-        raise answer["error"]
-    return answer["value"]
+    return answer.result()
+
+
+def done_within(seconds: float, work: Callable[[], T]) -> Future[T] | None:
+    """Do some work in a thread that does not keep the process from ending; None if it takes too long."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future if wait([future], seconds).done else None

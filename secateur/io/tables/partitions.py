@@ -18,6 +18,10 @@ class Partitions:
     fields: tuple[pa.Field, ...]
     values: tuple[pa.Array, ...]
 
+    def take(self, files: pa.Array) -> Partitions:
+        """Return the values of some files, given by their positions."""
+        return Partitions(self.fields, tuple(values.take(files) for values in self.values))
+
 
 def overlapping(schema: pa.Schema, partitions: Sequence[pa.Field]) -> pa.Schema:
     """Return the table's schema: data columns, typed as a partition column of the same name, then other partitions."""

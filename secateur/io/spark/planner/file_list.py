@@ -52,12 +52,8 @@ class FileList:
         entries = entries[count[at[entries]] == 1]  # two entries of one millisecond are ambiguous
         entries = entries[pc.sort_indices(self.paths.take(from_numpy(at[entries]))).to_numpy()]
         order = at[entries]
-        partitions = Partitions(
-            self.partitions.fields, tuple(values.take(from_numpy(order)) for values in self.partitions.values)
-        )
-        paths = self.paths.take(from_numpy(order))
-        identity = self.size[order], files.stamp[entries], files.witness[entries]
-        listing = Listing(paths, *identity, partitions, own_metadata=True)
+        chosen, identity = from_numpy(order), (self.size[order], files.stamp[entries], files.witness[entries])
+        listing = Listing(self.paths.take(chosen), *identity, self.partitions.take(chosen), own_metadata=True)
         return KnownFiles(listing, order, np.setdiff1d(np.arange(len(self.size)), order, assume_unique=True))
 
 
@@ -72,9 +68,8 @@ class KnownFiles:
     def among(self, kept: np.ndarray) -> KnownFiles:
         """Return the same files; of those with an entry, only those where `kept` (bool, one per such file)."""
         chosen, listing = from_numpy(np.flatnonzero(kept)), self.listing
-        values = tuple(each.take(chosen) for each in listing.partitions.values)
         identity = listing.size[kept], listing.stamp[kept], listing.witness[kept]
-        partitions = Partitions(listing.partitions.fields, values)
+        partitions = listing.partitions.take(chosen)
         found = Listing(listing.paths.take(chosen), *identity, partitions, own_metadata=listing.own_metadata)
         return KnownFiles(found, self.ordinals[kept], np.union1d(self.others, self.ordinals[~kept]))
 

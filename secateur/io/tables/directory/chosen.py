@@ -67,9 +67,7 @@ class Listed:
         if len(files.size) < len(self.paths):
             gone = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=files.paths)))
             raise TableNotFound(f"no such file: {posixpath.join(root, gone[0].as_py())}")
-        order = at.drop_null()
-        sorted_values = tuple(values.take(order) for values in self.partition_values.values)
-        return ChosenFiles(files, Partitions(self.partition_values.fields, sorted_values))
+        return ChosenFiles(files, self.partition_values.take(at.drop_null()))
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class FilesInDirectories:
         every = read_partitions(self.listed.paths, zone)
         if len(self._live) == len(self.listed.size):
             return every
-        return Partitions(every.fields, tuple(values.take(from_numpy(self._live)) for values in every.values))
+        return every.take(from_numpy(self._live))
 
     def equals(self, other: object) -> bool:
         """Return whether another look found the same files."""
