@@ -25,6 +25,8 @@ from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle
 from benchmarks.outliers import outliers
 from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
+from benchmarks.read_peers import read_peers
+from benchmarks.read_sweep import read_sweep
 from benchmarks.results import Result
 from benchmarks.s3_lookup import lookup_s3
 from benchmarks.scale import plan_nothing_pruned, plan_range
@@ -72,6 +74,8 @@ WORKLOADS = (
     Workload("read_10k_contiguous", "10,000 rows of 1M in a row by their pages", read_10k_contiguous),
     Workload("read_everything", "all rows, and k scattered ones, by their pages", read_everything),
     Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
+    Workload("read_sweep", "surviving row groups of 1,000 to 500,000 rows, against pyarrow's whole read", read_sweep),
+    Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),

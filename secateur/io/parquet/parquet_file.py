@@ -47,15 +47,31 @@ class ParquetFile:
 
     path: str
     file: pa.NativeFile
-    footer: Footer
     reader: pq.ParquetFile
+    known: KnownFooter
     gap: int = LOCAL_GAP  # bytes; ranges at most this far apart are read together
-    known_locations: KnownLocations = field(default_factory=dict)  # those read so far
+
+    @cached_property
+    def footer(self) -> Footer:
+        """The footer, decoded here. Raises InvalidParquet."""
+        try:
+            return self.known.decoded(self.file)
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.path}: {error}") from None
 
     @property
+    def known_locations(self) -> KnownLocations:
+        """The page locations read so far."""
+        return self.known.page_locations
+
+    @cached_property
     def row_count(self) -> np.ndarray:
-        """Rows of every row group."""
-        return self.footer.row_count
+        """Rows of every row group. Raises InvalidParquet."""
+        metadata = self.reader.metadata
+        counts = np.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], np.int64)
+        if (counts < 0).any():
+            raise InvalidParquet(f"{self.path}: a row group has {counts.min()} rows")
+        return counts
 
     @property
     def byte_count(self) -> np.ndarray:
@@ -148,7 +164,9 @@ class ParquetFile:
 
     def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
         """Return whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
-        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(self.footer.head)
+        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(
+            self.footer.head.metadata
+        )
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """Return the leaf column of a path, ignoring case; None if there is none outside lists and maps."""
@@ -185,7 +203,7 @@ class ParquetFile:
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowGroupReader.read`."""
-        return self.rows.read(row_group, fields)
+        return self.rows.read((row_group,), fields)
 
     @cached_property
     def rows(self) -> RowGroupReader[ParquetFile]:
@@ -242,32 +260,46 @@ def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: Listed
 
 
 def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetFile:
-    """Return an open file with its footer, which is parsed once per process if the file's time is known.
+    """Return an open file with its footer, which is read once per process if the file's time is known.
 
     Raises InvalidParquet, StalePlan, AccessDenied.
     """
     try:
-        known = _parsed(file) if listed is None or not listed.modified % _SECOND else _kept(file, shown, listed)
-        reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would request one range at a time
-        reader = pq.ParquetFile(
-            file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead
-        )
-        return ParquetFile(shown, file, known.footer, reader, gap, known.page_locations)
-    except InvalidParquet as error:
-        raise InvalidParquet(f"{shown}: {error}") from None
+        known = _read(file) if listed is None or not listed.modified % _SECOND else _kept(file, shown, listed)
+        # Buffering ahead takes time on a local disk, and an ObjectFile does it itself, for all columns at once.
+        ahead = gap > LOCAL_GAP and not isinstance(file, ObjectFile)
+        reader = pq.ParquetFile(file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
+        return ParquetFile(shown, file, reader, known, gap)
     except FileNotFoundError:
         raise vanished(shown) from None
     except (pa.ArrowException, OSError) as error:
-        raise trouble(shown, error, InvalidParquet) from None
+        raise _trouble(file, shown, error) from None
 
 
-@dataclass(frozen=True, eq=False)
-class Parsed:
-    """The footer of a file, parsed here and by pyarrow, and the page locations of its row groups."""
+def _trouble(file: pa.NativeFile, shown: str, error: Exception) -> Exception:
+    """Return the error for a footer that pyarrow cannot read: our own decoder's, which says more, if it has one."""
+    try:
+        read_footer(file)
+    except InvalidParquet as reason:
+        return InvalidParquet(f"{shown}: {reason}")
+    except (pa.ArrowException, OSError):
+        pass
+    return trouble(shown, error, InvalidParquet)
 
-    footer: Footer
+
+@dataclass(eq=False)
+class KnownFooter:
+    """The footer of a file as pyarrow has it, as it is decoded here when that is needed, and page locations."""
+
     metadata: pq.FileMetaData
-    page_locations: KnownLocations
+    page_locations: KnownLocations = field(default_factory=dict)  # those read so far
+    _footer: Footer | None = None
+
+    def decoded(self, file: pa.NativeFile) -> Footer:
+        """Return the footer, decoded from the open file the first time. Raises InvalidParquet."""
+        if self._footer is None:
+            self._footer = read_footer(file)
+        return self._footer
 
     @property
     def nbytes(self) -> int:
@@ -275,12 +307,12 @@ class Parsed:
         return 10 * int(self.metadata.serialized_size)
 
 
-def _parsed(file: pa.NativeFile) -> Parsed:
-    return Parsed(read_footer(file), pq.ParquetFile(file).metadata, {})
+def _read(file: pa.NativeFile) -> KnownFooter:
+    return KnownFooter(pq.ParquetFile(file).metadata)
 
 
-def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> Parsed:
-    return _FOOTERS.get((shown, listed.size, listed.modified, listed.witness), lambda: _parsed(file))
+def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> KnownFooter:
+    return _FOOTERS.get((shown, listed.size, listed.modified, listed.witness), lambda: _read(file))
 
 
 _FOOTERS = ByteCache(64 << 20)

@@ -6,11 +6,10 @@ Source: ``DataSourceUtils.datetimeRebaseSpec`` and ``int96RebaseSpec``, ``Rebase
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from secateur.io.parquet.file_metadata import FileMetadata
 
 _SPARK_VERSION = b"org.apache.spark.version"
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -20,11 +19,11 @@ _CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay
 }
 
 
-def has_legacy_calendar(head: FileMetadata) -> bool:
-    """Return whether days and instants of a file with this file metadata are in the hybrid calendar."""
-    version = head.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
+def has_legacy_calendar(metadata: Mapping[bytes, bytes]) -> bool:
+    """Return whether days and instants of a file with this key_value_metadata are in the hybrid calendar."""
+    version = metadata.get(_SPARK_VERSION, b"").split(b".")[0]
     old = version.isdigit() and int(version) < 3
-    return old or any(key in head.metadata for key in _LEGACY_CALENDAR)
+    return old or any(key in metadata for key in _LEGACY_CALENDAR)
 
 
 def calendars_differ(array: pa.Array) -> bool:

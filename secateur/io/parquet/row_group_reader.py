@@ -1,10 +1,11 @@
-"""Read the rows of an open Parquet file: by pages if few rows are wanted, else a row group at a time.
+"""Read the rows of an open Parquet file: by pages if few rows are wanted, else whole row groups, small ones together.
 
 If an index has a file's metadata and page locations, its rows are read without its footer.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from secateur.io.parquet.footer import Footer
 from secateur.io.parquet.location_codec import decode_locations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.rebase import calendars_differ, has_legacy_calendar
-from secateur.io.parquet.row_selection import RowSelection, all_rows, cut_out
+from secateur.io.parquet.row_selection import RowSelection, all_rows, cut_out, without_gaps
 from secateur.io.storage.byte_ranges import Range
 from secateur.io.storage.object_file import ObjectFile
 from secateur.io.storage.redaction import trouble
@@ -35,6 +36,9 @@ BATCH_ROWS = 65_536
 # The cost of reading by pages, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more per
 # byte, because all rows of a page are in memory at once; and 25 us per page, whose header is decoded here.
 BYTE_COST, PAGE_COST = 1.7, 8 << 10
+CHUNK_COST = 128 << 10  # the same per column chunk, for what is done before and after its pages are read: 0.4 ms
+EXPANSION = 2  # uncompressed bytes per compressed byte, about
+MOST_TOGETHER = 16 << 20  # compressed bytes of row groups that are read together
 MOST_COPIED = 4 << 20  # bytes of a whole row group that is read by its pages, to avoid reading the footer
 
 
@@ -87,45 +91,52 @@ class RowGroupReader(Generic[OpenFile]):
         return self.stored is not None and bool(self.stored.page_locations.get(row_group))
 
     def read(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group, or all: top-level columns of the table, in the table's types.
+        """Yield the selected rows of some row groups, or all: top-level columns of the table, in the table's types.
 
-        Raises OldCalendar for days and instants that only Spark converts, StalePlan, InvalidParquet.
+        Rows are numbered through the row groups, one after the other. Raises OldCalendar for days and instants that
+        only Spark converts, StalePlan, InvalidParquet.
         """
         schema = pa.schema(fields)
-        for batch in self.batches(row_group, self._own_names(fields), rows):
+        for batch in self.batches(row_groups, self.names(fields), rows):
             arrays = conform(batch, fields)
             self.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
-    def _own_names(self, fields: Sequence[pa.Field]) -> list[str]:
-        """Return the file's names of some columns of the table, ignoring case."""
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns of the table that it has, ignoring case."""
         wanted = {field.name.lower() for field in fields}
-        return [name for name in self.head.schema.names if name.lower() in wanted]
+        return [name for name in self._names if name.lower() in wanted]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return (self.opened.reader.schema_arrow if self.stored is None else self.head.schema).names
 
     def batches(
-        self, row_group: int, names: Sequence[str], rows: RowSelection | None = None
+        self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group, or all: top-level columns of the file, in the file's types.
+        """Yield the selected rows of some row groups, or all: top-level columns of the file, in the file's types.
 
         Without any column, batches have the right number of rows and one placeholder column. Raises StalePlan,
         InvalidParquet.
         """
-        count = self._row_count(row_group)
+        whole = self.is_read_whole(row_groups, names)
+        counts = [self._row_count(row_group, whole=whole) for row_group in row_groups]
         if not names:  # pyarrow returns no rows if it reads no column
-            yield pa.RecordBatch.from_arrays([pa.nulls(count if rows is None else len(rows))], names=[""])
-        elif self._reads_pages(row_group, names, rows):
-            for table in self.page_reader.read(row_group, names, all_rows(count) if rows is None else rows):
+            yield pa.RecordBatch.from_arrays([pa.nulls(sum(counts) if rows is None else len(rows))], names=[""])
+        elif not whole and self._reads_pages(row_groups[0], names, rows):
+            for table in self.page_reader.read(row_groups[0], names, all_rows(counts[0]) if rows is None else rows):
                 yield from table.to_batches(BATCH_ROWS)
-        elif rows is None or len(rows) == count:
-            yield from self._all_batches(row_group, names)
+        elif rows is None or len(rows) == sum(counts):
+            yield from self._all_batches(row_groups, names)
         else:
-            yield from cut_out(self._all_batches(row_group, names), rows)
+            held, left = without_gaps(rows, counts)
+            yield from cut_out(self._all_batches([row_groups[i] for i in held], names), left)
 
-    def _row_count(self, row_group: int) -> int:
-        """Return the rows of a row group. Raises StalePlan if the file does not have it."""
-        locations = self._stored_locations(row_group)
+    def _row_count(self, row_group: int, *, whole: bool) -> int:
+        """Return the rows of a row group, which is read whole or not. Raises StalePlan if the file does not have it."""
+        locations = None if whole else self._stored_locations(row_group)
         if locations is not None:
             return locations.row_count
         counts = self.opened.row_count
@@ -135,36 +146,111 @@ class RowGroupReader(Generic[OpenFile]):
             )
         return int(counts[row_group])
 
-    def _all_batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _all_batches(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         reader = self.opened.reader
         try:
             if isinstance(self.file, ObjectFile):
-                self.file.read_ahead(_chunks(reader.metadata.row_group(row_group), names))
-            yield from reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
+                self.file.read_ahead(self._chunks(row_groups, names))
+            yield from reader.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
-            raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
+            raise trouble(f"cannot read {_numbered(row_groups)} of {self.path}", error, InvalidParquet) from None
 
     def _reads_pages(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether to read the selected rows by pages: page locations are known, and the rows are few enough."""
-        if rows is None and not self.is_stored(row_group):
+        spared = self._spares_footer(row_group)
+        if rows is None and not spared:
             return False
         locations = self._locations_of(row_group, names)
         if locations is None or not locations.has_pages:
             return False
         chosen = all_rows(locations.row_count) if rows is None else rows
-        cost = BYTE_COST * selected_bytes(locations, chosen) + PAGE_COST * selected_count(locations, chosen)
-        return cost <= locations.byte_count or (self.is_stored(row_group) and cost <= MOST_COPIED)
+        cost = (
+            CHUNK_COST * len(locations.chunks)
+            + BYTE_COST * selected_bytes(locations, chosen)
+            + PAGE_COST * selected_count(locations, chosen)
+        )
+        return cost <= locations.byte_count or (spared and cost <= MOST_COPIED)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the selected values of some columns of the table are few bytes."""
-        return self.is_light_by_name(row_group, self._own_names(fields), rows)
-
-    def is_light_by_name(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
-        """Return whether the selected values of some top-level columns of the file are few bytes."""
-        locations = self._locations_of(row_group, names)
+    def is_light(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
+        """Return whether the selected values of some columns of the file cost less to read than a request."""
+        if self.is_read_whole(row_groups, names) or (rows is None and not self._spares_footer(row_groups[0])):
+            return self._byte_count(row_groups, names) <= self.gap
+        locations = self._locations_of(row_groups[0], names)
         if locations is None:
             return False
         return (locations.byte_count if rows is None else selected_bytes(locations, rows)) <= self.gap
+
+    def together(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, ...]]:
+        """Yield row groups in order: small ones that follow each other together, and others one by one.
+
+        A row group is small if reading its pages one by one would cost more than reading these columns whole.
+        """
+        run: list[int] = []
+        size = 0
+        for row_group in row_groups:
+            more = self._byte_count([row_group], names) if self.is_read_whole([row_group], names) else MOST_TOGETHER
+            if run and size + more > MOST_TOGETHER:
+                yield tuple(run)
+                run, size = [], 0
+            run.append(row_group)
+            size += more
+        if run:
+            yield tuple(run)
+
+    def is_read_whole(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
+        """Return whether each of some row groups is small, so that it is read whole.
+
+        On an object store, reading stored pages spares the request for the footer.
+        """
+        if len(row_groups) > 1:
+            return True
+        if self._spares_footer(row_groups[0]):
+            return False
+        return self._byte_count(row_groups, names) <= whole_bytes(len(names))
+
+    def _spares_footer(self, row_group: int) -> bool:
+        return self.is_stored(row_group) and isinstance(self.file, ObjectFile)
+
+    def is_held(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
+        """Return whether all rows of some columns of the file may be held in memory."""
+        if len(row_groups) > 1:
+            return True
+        if self._spares_footer(row_groups[0]):
+            locations = self._locations_of(row_groups[0], names)
+            return locations is not None and locations.byte_count <= MOST_TOGETHER
+        return self._byte_count(row_groups, names) <= MOST_TOGETHER
+
+    def _chunks(self, row_groups: Sequence[int], names: Sequence[str]) -> list[Range]:
+        """Return the byte ranges of the chunks of some top-level columns.
+
+        The footer is decoded here first: pyarrow ends the process where it has to describe a malformed chunk.
+        """
+        _ = self.opened.footer
+        metadata, leaves = self.opened.reader.metadata, self._leaves_of(tuple(names))
+        chunks = (metadata.row_group(i).column(leaf) for i in row_groups for leaf in leaves)
+        return [(_start(chunk), chunk.total_compressed_size) for chunk in chunks]
+
+    def _byte_count(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
+        """Return about how many compressed bytes some top-level columns have, as if all columns were alike.
+
+        Takes microseconds, where decoding the footer takes milliseconds.
+        """
+        metadata = self.opened.reader.metadata
+        groups = (metadata.row_group(i) for i in row_groups if i < metadata.num_row_groups)
+        share = len(self._leaves_of(tuple(names))) / max(1, metadata.num_columns) / EXPANSION
+        return int(share * sum(group.total_byte_size or sys.maxsize for group in groups))
+
+    def _leaves_of(self, names: tuple[str, ...]) -> list[int]:
+        """Return the ordinals of the leaves of some top-level columns of the file."""
+        if names not in self._known_leaves:
+            schema = self.opened.reader.metadata.schema
+            below, paths = tuple(f"{name}." for name in names), [schema.column(i).path for i in range(len(schema))]
+            self._known_leaves[names] = [leaf for leaf, path in enumerate(paths) if f"{path}.".startswith(below)]
+        return self._known_leaves[names]
+
+    @cached_property
+    def _known_leaves(self) -> dict[tuple[str, ...], list[int]]:
+        return {}
 
     @cached_property
     def page_reader(self) -> PageReader:
@@ -217,18 +303,29 @@ class RowGroupReader(Generic[OpenFile]):
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raise OldCalendar if values have days or instants that only Spark converts."""
-        if has_legacy_calendar(self.head) and any(map(calendars_differ, arrays)):
+        if self._is_legacy and any(map(calendars_differ, arrays)):
             raise OldCalendar(
                 f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
                 "which only Spark converts: use plan.to_spark(spark, via='native')"
             )
 
+    @cached_property
+    def _is_legacy(self) -> bool:
+        if self.stored is not None:
+            return has_legacy_calendar(self.head.metadata)
+        return has_legacy_calendar(self.opened.reader.metadata.metadata or {})
 
-def _chunks(group: pq.RowGroupMetaData, names: Sequence[str]) -> list[Range]:
-    """Return the byte ranges of the chunks of some top-level columns."""
-    chunks = (group.column(i) for i in range(group.num_columns))
-    of_names = (chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(tuple(f"{n}." for n in names)))
-    return [(_start(chunk), chunk.total_compressed_size) for chunk in of_names]
+
+def whole_bytes(columns: int) -> int:
+    """Return up to how many compressed bytes of so many columns a row group is read whole."""
+    return CHUNK_COST * columns
+
+
+def _numbered(row_groups: Sequence[int]) -> str:
+    """Return a name of row groups for an error."""
+    if len(row_groups) == 1:
+        return f"row group {row_groups[0]}"
+    return f"row groups {row_groups[0]} to {row_groups[-1]}"
 
 
 def _start(chunk: pq.ColumnChunkMetaData) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
-from secateur.ragged import runs_of, spread
+from secateur.ragged import offsets_of, runs_of, spread
 
 MOST_SLICES = 64  # ranges; above it, gathering rows is cheaper than concatenating slices
 LEAST_SHARE = 0.25  # of the rows of a table, below which a slice would keep too much memory
@@ -99,6 +99,27 @@ def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[p
             whole = RowSelection(np.array([begin]), np.array([end]))
             yield from here.within(whole, pa.Table.from_batches([batch])).combine_chunks().to_batches()
         begin = end
+
+
+def end_to_end(rows: Sequence[RowSelection | None], counts: np.ndarray) -> RowSelection:
+    """Return the selected rows of each of some row groups, or all, numbered through them; `counts` are their rows."""
+    begin = offsets_of(counts)[:-1].tolist()
+    whole = [all_rows(count) if each is None else each for each, count in zip(rows, counts.tolist(), strict=True)]
+    start = [each.start + at for each, at in zip(whole, begin, strict=True)]
+    stop = [each.stop + at for each, at in zip(whole, begin, strict=True)]
+    return merged(np.concatenate(start), np.concatenate(stop))
+
+
+def without_gaps(rows: RowSelection, counts: Sequence[int]) -> tuple[list[int], RowSelection]:
+    """Return which row groups hold selected rows, and the selection numbered through these alone.
+
+    `counts` are the rows of all row groups, through which `rows` are numbered.
+    """
+    stop = np.cumsum(counts)
+    start = stop - counts
+    held = np.searchsorted(rows.start, stop, "left") > np.searchsorted(rows.stop, start, "right")
+    left_out = np.cumsum(np.where(held, 0, counts))[np.searchsorted(stop, rows.start, "right")]
+    return np.flatnonzero(held).tolist(), RowSelection(rows.start - left_out, rows.stop - left_out)
 
 
 def with_positions(

@@ -51,6 +51,6 @@ def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], posit
     schema = plan.opened.readable_schema
     names = dict.fromkeys(aggregate.field.path[0] for aggregate in asked if aggregate.field is not None)
     reader, listed = wave(plan, positions, [schema.field(name) for name in names], plan.residuals)
-    for results in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file()):
+    for results in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file(), reader.at_once):
         answers.add(asked, results)
     answers.unread[positions] = False

@@ -72,7 +72,7 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
     def look(file: FileBlocks) -> _Seen:
         return _seen(file, reading, chosen, ordinals[file.path], asked)
 
-    looks = list(read_ahead(look, reading.blocks.by_file())) if len(chosen) else []
+    looks = list(read_ahead(look, reading.blocks.by_file(), reading.reader.at_once)) if len(chosen) else []
     for seen, path in zip(looks, ordinals, strict=True):
         if seen.match is not None:
             raise AuditFailed(_failure(plan, path, seen.match))

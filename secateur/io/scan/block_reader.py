@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition
+from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition, RowGroups
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.row_places import FILE, POSITION, places_among
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
@@ -33,6 +36,7 @@ class BlockReader:
     residuals: tuple[Predicate | None, ...]  # conditions on rows; None: every row is returned
     shadowing: frozenset[str] = frozenset()  # columns of the files named like one that Spark hides
     places: frozenset[str] = frozenset()  # fields that say where a row lies
+    at_once: int = 1  # files that it pays to read at the same time
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
@@ -62,27 +66,34 @@ class BlockReader:
         """Yield for each row group of one file its live rows with their positions; the file is opened once."""
         opened = self._opened(blocks)
         for row_group, rows in zip(blocks.row_groups, blocks.rows, strict=True):
-            yield opened.live(row_group, self.needed, rows)
+            yield opened.live((row_group,), self.needed, rows)
 
     def counts(self, blocks: FileBlocks) -> Iterator[tuple[int, int]]:
         """Count the matching and the live rows of each row group of one file."""
         opened = self._opened(blocks)
         for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
-            matching = sum(batch.num_rows for batch in self._matching_in(opened, row_group, residual, rows))
-            yield matching, sum(len(positions) for positions, _ in opened.live(row_group, (), None))
+            matching = sum(batch.num_rows for batch in self._matching_in(opened, (row_group,), residual, rows))
+            yield matching, sum(len(positions) for positions, _ in opened.live((row_group,), (), None))
 
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         opened = self._opened(blocks)
-        for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
-            yield from self._matching_in(opened, row_group, residual, rows)
+        rows_of = dict(zip(blocks.row_groups, blocks.rows, strict=True))
+        for residual, pairs in groupby(zip(blocks.residual, blocks.row_groups, strict=True), itemgetter(0)):
+            for row_groups in opened.together([row_group for _, row_group in pairs], self.needed):
+                rows = opened.selection(row_groups, [rows_of[row_group] for row_group in row_groups])
+                yield from self._matching_in(opened, row_groups, residual, rows)
 
     def _matching_in(
-        self, opened: OpenedRows, row_group: int, residual: int, rows: RowSelection | None
+        self, opened: OpenedRows, row_groups: RowGroups, residual: int, rows: RowSelection | None
     ) -> Iterator[pa.RecordBatch]:
-        predicate = self.residuals[residual]
-        if predicate is None:
-            return (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
-        return opened.matching(row_group, self.needed, rows, RowCondition(predicate, self.rows))
+        condition = self._conditions[residual]
+        if condition is None:
+            return (batch for _, batch in opened.live(row_groups, self.needed, rows) if batch.num_rows)
+        return opened.matching(row_groups, self.needed, rows, condition)
+
+    @cached_property
+    def _conditions(self) -> list[RowCondition | None]:
+        return [None if predicate is None else RowCondition(predicate, self.rows) for predicate in self.residuals]
 
     def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)
@@ -117,4 +128,6 @@ def block_reader(
     )
     shadowing = frozenset({METADATA} if opened.listing.own_metadata else ())
     places = places_among(fields, available)
-    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, shadowing, places)
+    return BlockReader(
+        delivery.open, tuple(fields), (*fields, *extra), checked, shadowing, places, at_once=delivery.at_once
+    )

@@ -170,7 +170,7 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
     def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Facts | None]:
         return [of_block(place, batches) for place, batches in zip(file[0], reader.live(file[1]), strict=True)]
 
-    results = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True))
+    results = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True), reader.at_once)
     pairs = zip(places, chain.from_iterable(results), strict=True)
     return {place: facts for place, facts in pairs if facts is not None}
 

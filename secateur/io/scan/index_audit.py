@@ -172,7 +172,7 @@ class SegmentAuditor:
         witnesses = [w for c in self._columns if c.path[0] == root and (w := self._witness(c, block)) is not None]
         filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path[0] == root}
         looked_up: dict[int, pa.Array] = {}
-        for _, batch in rows.positioned(row_group, [self.memory.snapshot.schema.field(root)]):
+        for _, batch in rows.positioned((row_group,), [self.memory.snapshot.schema.field(root)]):
             values = batch.column(0)
             for witness in witnesses:
                 column_values = nested(values, witness.column.path[1:])
@@ -223,7 +223,7 @@ class SegmentAuditor:
         roots = list(dict.fromkeys(column.path[0] for column in key))
         leaf = self._leaves.get(columns[0])
         units = [Unit.of(zone_map, block), *([leaf] if leaf is not None else [])]
-        for _, batch in rows.positioned(row_group, [schema.field(root) for root in roots]):
+        for _, batch in rows.positioned((row_group,), [schema.field(root) for root in roots]):
             arrays = [nested(batch.column(roots.index(item.path[0])), item.path[1:]) for item in key]
             wrong = [fault for unit in units for fault in tuple_contradictions(arrays, key, unit)]
             if wrong:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
-from secateur.io.parquet.row_selection import MOST_SLICES, RowSelection, chosen_rows, with_positions
+from secateur.io.parquet.row_selection import MOST_SLICES, RowSelection, chosen_rows, end_to_end, with_positions
 from secateur.io.scan.row_places import POSITION
-from secateur.io.tables.file_rows import FileRows
+from secateur.io.tables.file_rows import FileRows, positions_in_file
 from secateur.io.tables.partitions import constant
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
 
 PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
 CELL = 256  # rows; pages have more, so selecting whole cells costs no more than rows
-Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # a batch with its rows' positions in the row group
+RowGroups: TypeAlias = tuple[int, ...]  # of one file, read as one; their rows are numbered through them
+Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # a batch with its rows' positions in the row groups
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class RowCondition:
     predicate: Predicate
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray]  # bool, for a batch that has the predicate's columns
 
-    @property
+    @cached_property
     def columns(self) -> frozenset[str]:
         """The top-level columns that the condition needs."""
         return frozenset(columns(self.predicate))
@@ -50,37 +52,59 @@ class OpenedRows:
     constants: Mapping[str, pa.Scalar]
     has_positions: bool = False  # whether the column `_pos` is the rows' positions in the file
 
-    def live(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> Iterator[Positioned]:
-        """Yield the selected rows of a row group, or all, without deleted ones."""
-        for positions, batch in self.source.positioned(row_group, self._stored(fields), rows):
-            yield positions, self._complete(batch, fields, row_group, positions) if fields else batch
+    def together(self, row_groups: Sequence[int], fields: Sequence[pa.Field]) -> Iterator[RowGroups]:
+        """Yield row groups in order, small ones that follow each other together."""
+        return self.source.reader.together(row_groups, self.source.names(self._stored(fields)))
+
+    def selection(self, row_groups: RowGroups, rows: Sequence[RowSelection | None]) -> RowSelection | None:
+        """Return the selected rows of each of some row groups, numbered through them; None for all."""
+        if len(row_groups) == 1:
+            return rows[0]
+        if all(selected is None for selected in rows):
+            return None
+        return end_to_end(rows, self.source.row_count[list(row_groups)])
+
+    def live(
+        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None
+    ) -> Iterator[Positioned]:
+        """Yield the selected rows, or all, without deleted ones."""
+        for positions, batch in self.source.positioned(row_groups, self._stored(fields), rows):
+            yield positions, self._complete(batch, fields, row_groups, positions) if fields else batch
 
     def matching(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
+        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that meet a condition, among the selected rows or all; `fields` has all its columns."""
-        rows = self.source.pages.may_match(row_group, condition.predicate, rows)
+        if not self._is_read_whole(row_groups, fields):
+            rows = self.source.pages.may_match(row_groups[0], condition.predicate, rows)
         if rows is not None and not len(rows):
             return
         first = [field for field in fields if field.name in condition.columns]
         others = [field for field in self._stored(fields) if field.name not in condition.columns]
-        if not self._stored(first) or not others or self.source.is_light(row_group, others, rows):
-            yield from self._straight(row_group, fields, rows, condition)
+        if not self._stored(first) or not others or self._is_light(row_groups, others, rows):
+            yield from self._straight(row_groups, fields, rows, condition)
         else:
-            yield from self._late(row_group, fields, (first, others), rows, condition)
+            yield from self._late(row_groups, fields, (first, others), rows, condition)
+
+    def _is_read_whole(self, row_groups: RowGroups, fields: Sequence[pa.Field]) -> bool:
+        return self.source.reader.is_read_whole(row_groups, self.source.names(self._stored(fields)))
+
+    def _is_light(self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
+        """Return whether columns are so few bytes that reading them later would cost more."""
+        return self.source.reader.is_light(row_groups, self.source.names(fields), rows)
 
     def _straight(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
+        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows, reading all columns at once."""
-        for _, batch in self.live(row_group, fields, rows):
+        for _, batch in self.live(row_groups, fields, rows):
             passed = condition(batch)
             if passed.any():
                 yield batch if passed.all() else batch.filter(flags(passed))
 
     def _late(
         self,
-        row_group: int,
+        row_groups: RowGroups,
         fields: Sequence[pa.Field],
         split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
         rows: RowSelection | None,
@@ -88,12 +112,13 @@ class OpenedRows:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
+        held = self.source.reader.is_held(row_groups, self.source.names(self._stored(fields)))
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
-        for positions, batch in self.live(row_group, first, rows):
+        for positions, batch in self.live(row_groups, first, rows):
             passing = condition(batch)
-            if not parts and _hits_most_pages(positions, passing):
-                yield from self._straight(row_group, fields, rows, condition)
+            if not parts and not held and _hits_most_pages(positions, passing):
+                yield from self._straight(row_groups, fields, rows, condition)
                 return
             passed.append(positions[passing])
             parts.append(batch.filter(flags(passing)))
@@ -101,25 +126,25 @@ class OpenedRows:
         if not len(chosen):
             return
         known, begin, given = pa.Table.from_batches(parts), 0, 0
-        for batch in self._at(row_group, others, chosen):
+        for batch in self._at(row_groups, others, chosen):
             texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
             begin += batch.num_rows
             schema = pa.schema([*texts.schema, *batch.schema])
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
-                yield self._complete(part, fields, row_group, chosen[given : given + part.num_rows])
+                yield self._complete(part, fields, row_groups, chosen[given : given + part.num_rows])
                 given += part.num_rows
 
-    def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group at some positions, deleted or not; rows between close ranges are read, too."""
+    def _at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at some positions, deleted or not; rows between close ranges are read, too."""
         exact = chosen_rows(positions)
-        if len(exact.start) <= MOST_SLICES:
-            yield from self.source.at(row_group, fields, exact)
+        if len(exact.start) <= MOST_SLICES or self._is_read_whole(row_groups, fields):
+            yield from self.source.at(row_groups, fields, exact)
             return
         cells = chosen_rows(np.unique(positions // CELL))
         near = RowSelection(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
         wanted = np.zeros(int(positions[-1]) + 1, bool)
         wanted[positions] = True
-        for rows, batch in with_positions(self.source.at(row_group, fields, near), near):
+        for rows, batch in with_positions(self.source.at(row_groups, fields, near), near):
             of_batch = wanted[rows]
             if of_batch.any():
                 yield batch.filter(flags(of_batch))
@@ -132,23 +157,23 @@ class OpenedRows:
         return self.has_positions and field.name == POSITION
 
     def _complete(
-        self, batch: pa.RecordBatch, fields: Sequence[pa.Field], row_group: int, positions: np.ndarray
+        self, batch: pa.RecordBatch, fields: Sequence[pa.Field], row_groups: RowGroups, positions: np.ndarray
     ) -> pa.RecordBatch:
         """Return the fields in order: from a batch, or if the batch lacks them from constants, or from positions."""
         n, has = batch.num_rows, frozenset(batch.schema.names)
         arrays = [
             batch.column(field.name)
             if field.name in has
-            else self._in_file(row_group, positions)
+            else self._in_file(row_groups, positions)
             if self._is_position(field)
             else constant(self.constants[field.name], n)
             for field in fields
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _in_file(self, row_group: int, positions: np.ndarray) -> pa.Array:
-        """Return the positions in the file of rows of a row group."""
-        return from_numpy(int(self.source.row_count[:row_group].sum()) + positions)
+    def _in_file(self, row_groups: RowGroups, positions: np.ndarray) -> pa.Array:
+        """Return the positions in the file of rows of some row groups."""
+        return from_numpy(positions_in_file(self.source.row_count, row_groups, positions))
 
 
 def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:

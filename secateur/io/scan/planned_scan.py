@@ -147,7 +147,8 @@ class PlannedScan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order(), reader).by_file())
+        files = self.blocks_at(self.order(), reader).by_file()
+        parts = read_ahead(lambda file: list(reader.read(file)), files, reader.at_once)
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def _first_rows(self, columns: Sequence[str] | None) -> pa.Table:
@@ -166,7 +167,7 @@ class PlannedScan(ScanPlan):
             reader = self._reader(())
             order = self.order()
             unsure = self.blocks_at(order[~sure[order]], reader)
-            total += sum(read_ahead(reader.count, unsure.by_file()))
+            total += sum(read_ahead(reader.count, unsure.by_file(), reader.at_once))
         return total if self.limit is None else min(total, self.limit)
 
     @property
@@ -202,7 +203,8 @@ class PlannedScan(ScanPlan):
         self.require_supported()
         reader, order = self._reader(()), self.order()
         unsure = order[~self.sure[order]]
-        counts = read_ahead(lambda file: list(reader.counts(file)), self.blocks_at(unsure, reader).by_file())
+        files = self.blocks_at(unsure, reader).by_file()
+        counts = read_ahead(lambda file: list(reader.counts(file)), files, reader.at_once)
         matching, alive = (self.survivors.blocks.row_count.astype(np.int64) for _ in range(2))
         matching[unsure], alive[unsure] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
         return matching, alive

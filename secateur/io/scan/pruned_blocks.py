@@ -112,6 +112,6 @@ def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, nam
     delivery = opened.table.delivery(opened.listing, ordinals)
     fields = tuple(opened.readable_schema.field(name) for name in names)
     shadowing = frozenset({METADATA} if opened.listing.own_metadata else ())
-    reader = BlockReader(delivery.open, fields, fields, (None,), shadowing)
+    reader = BlockReader(delivery.open, fields, fields, (None,), shadowing, at_once=delivery.at_once)
     nothing_left = np.zeros(len(file), np.int64)
     return PrunedReading(reader, block_list(opened.listing, delivery.options, file, row_group, nothing_left))

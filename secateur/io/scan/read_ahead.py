@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-READ_THREADS = 8
 Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
 
 
-def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Iterator[Result]:
-    """Yield `read` of every file, in order; a few more files than there are threads are read ahead."""
+def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted], at_once: int) -> Iterator[Result]:
+    """Yield `read` of every file, in order, with `at_once` threads; as many files more are read ahead."""
     ahead: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(READ_THREADS) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         for file in files:
-            if len(ahead) == 2 * READ_THREADS:
+            if len(ahead) == 2 * at_once:
                 yield ahead.popleft().result()
             ahead.append(threads.submit(read, file))
         while ahead:

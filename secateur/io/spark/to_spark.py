@@ -181,7 +181,8 @@ def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], m
     """Read the rows here into a local relation, which Spark filters while planning. Raises TooMuch."""
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
-    for file in read_ahead(lambda blocks: list(reader.read(blocks)), scan.blocks_at(scan.order(), reader).by_file()):
+    files = scan.blocks_at(scan.order(), reader).by_file()
+    for file in read_ahead(lambda blocks: list(reader.read(blocks)), files, reader.at_once):
         batches += file
         size += sum(batch.nbytes for batch in file)
         if size > most:

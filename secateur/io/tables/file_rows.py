@@ -9,9 +9,11 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.parquet.row_group_reader import StoredRows
+from secateur.io.parquet.parquet_file import ParquetFile
+from secateur.io.parquet.row_group_reader import RowGroupReader, StoredRows
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.page_filter import PagePruner
+from secateur.ragged import offsets_of
 
 
 @dataclass(frozen=True)
@@ -41,23 +43,26 @@ class FileRows(Protocol):
         """Columns that have one value in the file and are not read from it."""
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Yield the selected rows of a row group, or all, without deleted ones: top-level columns that are not
-        constant.
+        """Yield the selected rows of row groups, or all, without deleted ones: top-level columns that are not constant.
 
-        Every batch comes with the positions of its rows within the row group, ascending.
+        Every batch comes with the positions of its rows, ascending, numbered through the row groups.
         """
 
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield exactly the selected rows of a row group, deleted or not: values of top-level columns."""
+    def at(self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
+        """Yield exactly the selected rows of row groups, deleted or not: values of top-level columns."""
 
     @property
     def pages(self) -> PagePruner:
         """The pruner that uses the file's own page index."""
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the values of some columns are so few bytes that a separate request would cost more."""
+    @property
+    def reader(self) -> RowGroupReader[ParquetFile]:
+        """The reader of the file's row groups."""
+
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns that it has."""
 
 
 @dataclass(frozen=True)
@@ -66,3 +71,14 @@ class Delivery:
 
     options: pa.StructArray  # (n_files,), reader options besides path and size
     open: Callable[[FileBlocks], FileRows]  # pickled if the reader is in another process
+    at_once: int  # files that it pays to read at the same time
+
+
+def positions_in_file(row_count: np.ndarray, row_groups: Sequence[int], positions: np.ndarray) -> np.ndarray:
+    """Return the positions in their file of rows numbered through some row groups: int64, ascending as `positions`.
+
+    `row_count` has the rows of every row group of the file.
+    """
+    chosen = np.asarray(row_groups)
+    first, begin = offsets_of(row_count)[chosen], offsets_of(row_count[chosen])[:-1]
+    return positions + (first - begin)[np.searchsorted(begin, positions, "right") - 1]

@@ -123,10 +123,14 @@ class MappedFile(ImmutableFile):
     def _field(self, path: Path) -> pa.Field:
         return self.view.fields[self.view.ids[path][-1]]
 
-    def read(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of a row group; see :meth:`read_selected`."""
+        return self.read_selected((row_group,), fields)
+
+    def read_selected(
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group, or all: top-level columns, matched by field id.
+        """Yield the selected rows of some row groups, or all: top-level columns, matched by field id.
 
         Raises NotInFile if only the partition has their values, OldCalendar, StalePlan, InvalidParquet.
         """
@@ -134,9 +138,8 @@ class MappedFile(ImmutableFile):
             self._require_stored(fields)
         stored_fields = {id_of(field): field for field in self.stored}
         values = {**self.view.defaults, **(self.constants or {})}
-        names = [stored_fields[id_of(field)].name for field in fields if id_of(field) in stored_fields]
         schema = pa.schema(fields)
-        for batch in self.rows.batches(row_group, names, rows):
+        for batch in self.rows.batches(row_groups, self.names(fields), rows):
             arrays = [
                 projected(batch.column(stored_fields[id_of(field)].name), stored_fields[id_of(field)], field, values)
                 if id_of(field) in stored_fields
@@ -146,12 +149,10 @@ class MappedFile(ImmutableFile):
             self.rows.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the selected values of some columns are few bytes."""
-        stored_names = {id_of(field): field.name for field in self.stored}
-        return self.rows.is_light_by_name(
-            row_group, [stored_names[id_of(f)] for f in fields if id_of(f) in stored_names], rows
-        )
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns that it has."""
+        stored = {id_of(field): field.name for field in self.stored}
+        return [stored[id_of(field)] for field in fields if id_of(field) in stored]
 
     def _require_stored(self, fields: Sequence[pa.Field]) -> None:
         """Raise NotInFile if the file lacks a column, or a part of one, whose value its partition may give."""

@@ -26,16 +26,15 @@ from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.tables.field_ids import called_by_id
+from secateur.io.tables.file_rows import FileBlocks, positions_in_file
 from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.listing import METADATA, metadata_of
 from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.page_filter import PagePruner
 from secateur.io.tables.places import TablePlaces
-from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:
     from secateur.io.tables.delta.schema import TableMetadata
-    from secateur.io.tables.file_rows import FileBlocks
 
 
 def _nothing() -> None:
@@ -94,15 +93,19 @@ class NamedFile(ImmutableFile):
         """Return the file's own bloom filters of a column."""
         return self.source.native_filters(path, type_, fpr)
 
-    def read(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group, or all: top-level columns, in the table's types."""
-        return self.rows.read(row_group, fields, rows)
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of a row group: top-level columns, in the table's types."""
+        return self.read_selected((row_group,), fields)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the selected values of some columns are few bytes."""
-        return self.rows.is_light(row_group, fields, rows)
+    def read_selected(
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of some row groups, or all: top-level columns, in the table's types."""
+        return self.rows.read(row_groups, fields, rows)
+
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns that it has."""
+        return self.rows.names(fields)
 
 
 @dataclass(frozen=True)
@@ -156,37 +159,33 @@ class DeltaRows:
         return self.file.row_count
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Yield the selected rows that are not deleted, with their positions within the row group."""
-        gone = self._deleted_of(row_group)
-        for positions, batch in with_positions(
-            still_listed(self.file.read(row_group, fields, rows), self.listed), rows
-        ):
-            if not len(gone):
+        """Yield the selected rows that are not deleted, with their positions within the row groups."""
+        for positions, batch in with_positions(self.at(row_groups, fields, rows), rows):
+            if not len(self.deleted):
                 yield positions, batch
                 continue
-            alive = ~np.isin(positions, gone, assume_unique=True)
+            in_file = positions_in_file(self.row_count, row_groups, positions)
+            alive = ~np.isin(in_file, self.deleted, assume_unique=True)
             yield positions[alive], batch if alive.all() else batch.filter(flags(alive))
 
-    def _deleted_of(self, row_group: int) -> np.ndarray:
-        """Return the deleted positions within a row group."""
-        if not len(self.deleted):
-            return self.deleted
-        first = offsets_of(self.row_count)
-        begin, end = first[min(row_group, len(first) - 1)], first[min(row_group + 1, len(first) - 1)]
-        low, high = np.searchsorted(self.deleted, [begin, end])
-        return self.deleted[low:high] - begin
-
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group, deleted or not."""
-        return still_listed(self.file.read(row_group, fields, rows), self.listed)
+    def at(
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of some row groups, or all, deleted or not."""
+        return still_listed(self.file.read_selected(row_groups, fields, rows), self.listed)
 
     @cached_property
     def pages(self) -> PagePruner:
         """The file's own page index."""
         return PagePruner(lambda: self.file, self.constants, self.file.rows.is_stored)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the values of some columns are few bytes."""
-        return self.file.is_light(row_group, fields, rows)
+    @property
+    def reader(self) -> RowGroupReader[ParquetFile]:
+        """The reader of the file's row groups."""
+        return self.file.rows
+
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns that it has."""
+        return self.file.names(fields)

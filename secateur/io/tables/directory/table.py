@@ -18,6 +18,7 @@ from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.row_selection import RowSelection, with_positions
+from secateur.io.storage.byte_ranges import files_at_once
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.index_location import index_store
@@ -186,7 +187,7 @@ class ParquetDirectory:
         if partitions.fields:
             values = [values.take(chosen) for values in partitions.values]
             options = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
-        return Delivery(options, self.open_rows)
+        return Delivery(options, self.open_rows, files_at_once(self.filesystem))
 
     delivery_of_all = delivery
 
@@ -214,32 +215,34 @@ class ParquetDirectory:
 class DirectoryRows:
     """The rows of one file of a directory; see :class:`secateur.io.tables.file_rows.FileRows`."""
 
-    source: RowGroupReader[ParquetFile]
+    reader: RowGroupReader[ParquetFile]
     constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
     listed: ListedFile
 
     @property
     def row_count(self) -> np.ndarray:
-        return self.source.opened.row_count
+        return self.reader.opened.row_count
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Yield the selected rows of a row group, with their positions within it."""
-        return with_positions(still_listed(self.source.read(row_group, fields, rows), self.listed), rows)
+        """Yield the selected rows of some row groups, with their positions within these."""
+        return with_positions(self.at(row_groups, fields, rows), rows)
 
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group."""
-        return still_listed(self.source.read(row_group, fields, rows), self.listed)
+    def at(
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of some row groups, or all."""
+        return still_listed(self.reader.read(row_groups, fields, rows), self.listed)
 
     @cached_property
     def pages(self) -> PagePruner:
         """The file's own page index."""
-        return PagePruner(lambda: self.source.opened, self.constants, self.source.is_stored)
+        return PagePruner(lambda: self.reader.opened, self.constants, self.reader.is_stored)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the values of some columns are few bytes."""
-        return self.source.is_light(row_group, fields, rows)
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns that it has."""
+        return self.reader.names(fields)
 
 
 def open_directory(

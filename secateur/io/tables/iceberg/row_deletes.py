@@ -18,17 +18,18 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.parquet.parquet_file import open_parquet, open_rows
+from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
+from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
+from secateur.io.storage.byte_ranges import files_at_once
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.locations import FileSystems
 from secateur.io.storage.object_file import open_file
-from secateur.io.tables.file_rows import Delivery
+from secateur.io.tables.file_rows import Delivery, positions_in_file
 from secateur.io.tables.iceberg.delete_files import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
 from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.page_filter import PagePruner
-from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:
     from secateur.io.tables.file_rows import FileBlocks
@@ -102,34 +103,36 @@ class IcebergRows:
         return {}
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Yield the selected rows that are not deleted, with their positions within the row group."""
-        wanted = self.deletions.fields(fields)
-        first_row = self._first_row(row_group) if len(self.deletions.positions) else 0
+        """Yield the selected rows that are not deleted, with their positions within the row groups."""
+        wanted, counted = self.deletions.fields(fields), bool(len(self.deletions.positions))
         names = list(range(len(fields))) if fields else None
-        batches = still_listed(self.file.read(row_group, wanted, rows), self.listed)
-        for positions, whole in with_positions(batches, rows):
-            alive = self.deletions.alive(whole, first_row + positions, wanted)
+        for positions, whole in with_positions(self.at(row_groups, wanted, rows), rows):
+            in_file = positions_in_file(self.row_count, row_groups, positions) if counted else positions
+            alive = self.deletions.alive(whole, in_file, wanted)
             batch = whole if alive.all() else whole.filter(flags(alive))
             yield positions[alive], batch if names is None or len(wanted) == len(fields) else batch.select(names)
 
-    def _first_row(self, row_group: int) -> int:
-        """Return the position in the file of a row group's first row."""
-        return int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
-
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of a row group, deleted or not."""
-        return still_listed(self.file.read(row_group, fields, rows), self.listed)
+    def at(
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of some row groups, or all, deleted or not."""
+        return still_listed(self.file.read_selected(row_groups, fields, rows), self.listed)
 
     @cached_property
     def pages(self) -> PagePruner:
         """The file's own page index."""
         return PagePruner(lambda: self.file, (), self.file.rows.is_stored)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Return whether the values of some columns are few bytes."""
-        return self.file.is_light(row_group, fields, rows)
+    @property
+    def reader(self) -> RowGroupReader[ParquetFile]:
+        """The reader of the file's row groups."""
+        return self.file.rows
+
+    def names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """Return the file's names of those columns that it has."""
+        return self.file.names(fields)
 
 
 def delivered(
@@ -151,7 +154,8 @@ def delivered(
         [listing.constants(ordinals), pa.array(deleted, pa.binary()), pa.array(applying, pa.list_(pa.int32()))],
         names=["constants", "deleted", "keys"],
     )
-    return Delivery(options, replace(reader, keys=tuple(keys)).open_rows)
+    at_once = files_at_once(reader.files.of(listing.paths[int(ordinals[0])].as_py())[0]) if len(ordinals) else 1
+    return Delivery(options, replace(reader, keys=tuple(keys)).open_rows, at_once)
 
 
 @dataclass(frozen=True)

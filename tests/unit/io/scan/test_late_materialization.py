@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
-from secateur.io.parquet.row_selection import RowSelection, all_rows, chosen_rows, intersection
+from secateur.io.parquet.row_selection import (
+    RowSelection,
+    all_rows,
+    chosen_rows,
+    end_to_end,
+    intersection,
+    without_gaps,
+)
+from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.scan import Scan
 from tests.support.oracle import rows
@@ -25,10 +33,11 @@ from tests.support.strategies import KINDS, TableSpec, predicates, table_specs
 
 
 def read_whole(plan: Scan) -> Counter[str]:
-    """The rows of a plan, of which every row group is read whole and filtered."""
+    """The rows of a plan, of which every row group is read by itself, whole, and filtered."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_group_reader.RowGroupReader, "_reads_pages", lambda *_: False)
-        patch.setattr(row_group_reader.RowGroupReader, "is_light_by_name", lambda *_: True)
+        patch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: True)
+        patch.setattr(row_group_reader.RowGroupReader, "is_read_whole", lambda *_: False)
         patch.setattr(PagePruner, "may_match", lambda self, row_group, predicate, rows: rows)
         return rows(plan.to_arrow())
 
@@ -37,7 +46,8 @@ def read_late(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which the predicate's columns are always read first, and always by pages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_group_reader, "PAGE_COST", 0)
-        patch.setattr(row_group_reader.RowGroupReader, "is_light_by_name", lambda *_: False)
+        patch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
+        patch.setattr(row_group_reader.RowGroupReader, "is_read_whole", lambda *_: False)
         return rows(plan.to_arrow())
 
 
@@ -84,12 +94,49 @@ def test_chosen_rows_are_sets_of_rows(a: np.ndarray, b: np.ndarray, n: int, data
     assert all_rows(n).positions.tolist() == list(range(n))
 
 
+groups = st.lists(st.lists(st.booleans(), max_size=6).map(np.array), min_size=1, max_size=6)
+
+
+@given(groups, st.data())
+def test_rows_are_numbered_through_row_groups(flags: list[np.ndarray], data: st.DataObject) -> None:
+    counts = np.array([len(each) for each in flags])
+    rows = [None if each.all() else chosen_rows(np.flatnonzero(each)) for each in flags]
+    through = end_to_end(rows, counts)
+    assert through.positions.tolist() == np.flatnonzero(np.concatenate(flags)).tolist()
+    held, left = without_gaps(through, counts.tolist())
+    assert held == [i for i, each in enumerate(flags) if each.any()]
+    assert left.positions.tolist() == [i for i, each in enumerate(hit for h in held for hit in flags[h]) if each]
+    of_group = np.split(np.arange(counts.sum()), np.cumsum(counts)[:-1])
+    chosen = sorted(data.draw(st.sets(st.integers(0, len(flags) - 1), min_size=1)))
+    wanted = np.concatenate([of_group[each] for each in chosen])
+    assert positions_in_file(counts, chosen, np.arange(len(wanted))).tolist() == wanted.tolist()
+
+
+def test_small_row_groups_of_a_file_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 50_000
+    key = np.arange(rows) * 7919 % rows
+    data = pa.table({"key": key, **{f"x{i}": np.random.default_rng(i).random(rows) for i in range(8)}})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000, write_page_index=True)
+    asked: list[tuple[int, list[str]]] = []
+    real = row_group_reader.RowGroupReader._all_batches
+
+    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+        asked.append((len(row_groups), list(names)))
+        return real(self, row_groups, names)
+
+    monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
+    found = sec.prune(sec.open_table(str(tmp_path)), "key in (7, 7777)").to_arrow()
+    assert found.equals(data.filter(pa.array((key == 7) | (key == 7777))))
+    held = len(set((np.flatnonzero((key == 7) | (key == 7777)) // 1_000).tolist()))
+    assert asked == [(50, ["key"]), (held, [f"x{i}" for i in range(8)])], "the key of all, then the row groups of rows"
+
+
 def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    n = 20_000
+    n = 200_000
     noise = np.random.default_rng(0)
     key = noise.permutation(n)
     data = pa.table({"key": key, **{f"x{i}": noise.random(n) for i in range(8)}})
-    pq.write_table(data, tmp_path / "a.parquet", write_page_index=True, max_rows_per_page=200, use_dictionary=False)
+    pq.write_table(data, tmp_path / "a.parquet", write_page_index=True, max_rows_per_page=2_000, use_dictionary=False)
     asked: list[int] = []
     real = row_group_reader.PageReader.read
 

@@ -206,12 +206,12 @@ def test_a_file_that_is_replaced_while_it_is_read(
     reader = block_reader(plan.opened, plan.delivery, plan.fields(), plan.residuals)
     (file,) = plan.blocks_at(plan.order(), reader).by_file()
     opened, fields = table.open_rows(file), list(plan.opened.schema)
-    assert next(opened.positioned(0, fields))[1]["id"].to_pylist() == list(range(2000, 2500))
+    assert next(opened.positioned((0,), fields))[1]["id"].to_pylist() == list(range(2000, 2500))
     write(filesystem, f"{folder}/t/1.parquet", rows(50_000))
     with pytest.raises((StalePlan, InvalidParquet), match=r"1\.parquet.* (has changed|was replaced)"):
-        next(opened.positioned(1, fields))
+        next(opened.positioned((1,), fields))
     filesystem.delete_file(f"{folder}/t/1.parquet")
-    for read in (lambda: next(opened.positioned(2, fields)), plan.to_arrow):
+    for read in (lambda: next(opened.positioned((2,), fields)), plan.to_arrow):
         with pytest.raises(StalePlan, match=r"1\.parquet has vanished"):
             read()
 
