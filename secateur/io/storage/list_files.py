@@ -54,7 +54,7 @@ class ListedFiles:
         )
 
 
-NO_FILES = ListedFiles(pa.array([], pa.string()), *(np.zeros(0, np.int64) for _ in range(3)))
+NO_FILES = ListedFiles(strings([]), *(np.zeros(0, np.int64) for _ in range(3)))
 
 
 @dataclass(eq=False)
