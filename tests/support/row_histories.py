@@ -37,6 +37,10 @@ class Writer(Protocol):
     steps: Sequence[str]  # that the format tells apart
     may_be_empty: bool
 
+    @property
+    def path(self) -> str:
+        """Where the table lies."""
+
     def commit(self, added: Mapping[int, Sequence[int]], removed: Sequence[int], *, moves: bool) -> int:
         """Adds files with these row ids and removes others in one commit; the snapshot that it made."""
 
@@ -55,6 +59,8 @@ class RowHistory:
     live: dict[int, Births] = field(default_factory=dict)  # by file
     written: dict[int, set[int]] = field(default_factory=dict)  # births in every file, also of rows deleted since
     snapshots: list[int] = field(default_factory=list)  # by commit
+    kinds: list[str] = field(default_factory=list)  # of every commit
+    states: list[list[int]] = field(default_factory=list)  # the rows after every commit
     log: list[str] = field(default_factory=list)
     rid: int = 0
     numbers: Any = field(default_factory=itertools.count)
@@ -65,7 +71,10 @@ class RowHistory:
         chosen = self.draw.sample(sorted(self.live), min(len(self.live), self.draw.choice([1, 2, 2])))
         if not chosen or (len(chosen) == len(self.live) and kind == REMOVE and not self.writer.may_be_empty):
             kind = APPEND
+        if kind == DELETE and len(self.live[chosen[0]]) < 2:
+            kind = APPEND
         self.log.append(f"{len(self.snapshots)}: {kind} {chosen}")
+        self.kinds.append(kind)
         commit = len(self.snapshots)
         match kind:
             case "append":
@@ -80,14 +89,12 @@ class RowHistory:
                 moved = {rid: birth for file in chosen for rid, birth in self.live[file].items()}
                 self._commit({next(self.numbers): moved}, chosen, moves=True)
             case "delete":
-                file = chosen[0]
-                gone = [rid for rid in self.live[file] if self.draw.random() < 0.4]
-                if not gone or len(gone) == len(self.live[file]):
-                    return self.step([APPEND])
-                self.snapshots.append(self.writer.delete(file, gone))
+                births = self.live[chosen[0]]
+                gone = self.draw.sample(sorted(births), self.draw.randrange(1, len(births)))
+                self.snapshots.append(self.writer.delete(chosen[0], gone))
                 for rid in gone:
-                    del self.live[file][rid]
-        return None
+                    del births[rid]
+        self.states.append(self.rids)
 
     def _new(self, commit: int) -> Births:
         n = self.draw.choice([1, 3, 9])
@@ -107,6 +114,11 @@ class RowHistory:
         if any(len(each) > 1 for each in sides):
             return None
         return sorted(rid for births in self.live.values() for rid, birth in births.items() if birth > commit)
+
+    def appended(self, after: int, upto: int) -> list[int]:
+        """The rows that the appends among some commits added."""
+        commits = [i for i in range(after + 1, upto + 1) if self.kinds[i] == APPEND]
+        return sorted(rid for i in commits for rid in set(self.states[i]) - set(self.states[i - 1]))
 
     @property
     def rids(self) -> list[int]:
@@ -134,6 +146,10 @@ class DirectoryWriter:
             self.directory.mkdir(exist_ok=True)
             pq.write_table(rows(rids), self.directory / f"part-{file}.parquet", row_group_size=2)
         return self.publish()
+
+    @property
+    def path(self) -> str:
+        return str(self.directory)
 
     def publish(self) -> int:
         """Brings the index up to date; its snapshot."""
@@ -180,6 +196,10 @@ class DeltaWriter:
         return self.version
 
     @property
+    def path(self) -> str:
+        return str(self.table.directory)
+
+    @property
     def version(self) -> int:
         return len(list((self.table.directory / "_delta_log").glob("*.json"))) - 1
 
@@ -215,6 +235,10 @@ class IcebergWriter:
         assert snapshot is not None
         return snapshot.snapshot_id
 
+    @property
+    def path(self) -> str:
+        return str(self.table.location()).removeprefix("file://")
+
     def _say_replace(self) -> None:
         """PyIceberg has no compaction: the snapshot's operation is written by hand."""
         path = Path(self.table.metadata_location.removeprefix("file://"))
@@ -238,7 +262,7 @@ def directory_history(at: Path, draw: random.Random) -> RowHistory:
 def delta_history(at: Path, draw: random.Random) -> RowHistory:
     """A Delta table; its first version has no rows."""
     made = RowHistory(DeltaWriter(LoggedTable(at / "t", numbered(0, 0).schema)), draw)
-    made.snapshots.append(0)
+    made.snapshots, made.kinds, made.states = [0], [APPEND], [[]]
     return made
 
 

@@ -83,11 +83,13 @@ def open_snapshot_of(
     *,
     use_index: bool = True,
     listing: Listing | None = None,
+    other_schema: pa.Schema | None = None,
     since: int | None = None,
 ) -> OpenedTable:
     """List the table, unless a listing is given, and match its index.
 
-    With `since`, only the files are opened that came after this snapshot. Raises TableNotFound if the table has no
+    A listing may be of some of the table's files: `other_schema` is that of others, if the table declares none. With
+    `since`, only the files are opened that came after this snapshot. Raises TableNotFound if the table has no
     Parquet file; UnknownSnapshot, MixedRewrite.
     """
     table = handle.snapshot()
@@ -98,12 +100,12 @@ def open_snapshot_of(
     read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
-    newer, others, schemas = None, None, []
+    newer, others = None, None
     if since is not None:
         new = history_of(table).new_files(since, listing)
         newer = Since(since, len(new.ordinals), len(listing.size))
         listing, others = listing.take(new.ordinals), listing
-        schemas = [] if new.other_schema is None else [(f"index snapshot {since}", new.other_schema)]
+        other_schema = new.other_schema
     snapshot: Snapshot | None = None
     with faults.tolerated():
         snapshot = find_index()
@@ -111,7 +113,7 @@ def open_snapshot_of(
     footers = FooterBlocks(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
-    schema = _schema(table, listing, catalog, schemas)
+    schema = _schema(table, listing, catalog, other_schema)
     if METADATA in schema.names:
         listing = replace(listing, own_metadata=True)
         catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
@@ -139,12 +141,10 @@ def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable
     return open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=listing)
 
 
-def _schema(
-    table: TableSnapshot, listing: Listing, catalog: IndexView, others: list[tuple[str, pa.Schema]]
-) -> pa.Schema:
+def _schema(table: TableSnapshot, listing: Listing, catalog: IndexView, other_schema: pa.Schema | None) -> pa.Schema:
     """Return the declared schema, or that of the files: from the index if covered, else from footers.
 
-    `others` are schemas of the table's other files.
+    `other_schema` is that of files which are not listed.
     """
     partitions = listing.partitions.fields
     if table.declared_schema is not None:
@@ -152,7 +152,8 @@ def _schema(
     uncovered = catalog.coverage.uncovered
     if catalog.snapshot is not None and not len(uncovered):
         return overlapping(catalog.snapshot.schema, partitions)
-    indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else others
+    known = other_schema if catalog.snapshot is None else catalog.snapshot.schema
+    indexed = [] if known is None else [("the index", known)]
     return overlapping(merge_schemas(_chain(indexed, table.schemas(listing, uncovered))), partitions)
 
 

@@ -27,6 +27,7 @@ class AppendedFiles:
 
     table: TableSnapshot
     listing: Listing
+    other_schema: pa.Schema | None = None  # of other files, where the table declares none
 
 
 class History(Protocol):

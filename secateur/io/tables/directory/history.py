@@ -82,13 +82,14 @@ class DirectoryHistory:
         entries = last.files
         file = self._matching(listing, last)
         if after is None:
-            return AppendedFiles(self.table, listing.take(np.sort(file[file >= 0])))
+            return AppendedFiles(self.table, listing.take(np.sort(file[file >= 0])), last.schema)
         before = self._at(after).files
         is_new = ~_is_among(entries, before)
         has_old_name = is_new & pc.is_in(entries.path, value_set=before.path).to_numpy(zero_copy_only=False)
         self._require(entries, has_old_name, "was overwritten", skip_changes)
         self._require(entries, is_new & (file < 0), "is gone, or was overwritten,", skip_changes)
-        return AppendedFiles(self.table, listing.take(np.sort(file[is_new & ~has_old_name & (file >= 0)])))
+        appended = listing.take(np.sort(file[is_new & ~has_old_name & (file >= 0)]))
+        return AppendedFiles(self.table, appended, last.schema)
 
     def _require(self, entries: FileTable, changed: np.ndarray, how: str, skip_changes: bool) -> None:
         """Raise TableChanged for the first changed file, unless changes are skipped."""
