@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import secateur as sec
 from secateur.errors import TableChanged
 from secateur.io.scan.planned_scan import Settings
 from secateur.io.spark.source_tasks import Location
@@ -44,7 +45,9 @@ def test_batches_of_a_history(tmp_path: Path, kind: str, seed: int) -> None:
     offsets = [reader.latestOffset()]
     at = [len(history.snapshots) - 1]
     assert read(reader, reader.initialOffset(), offsets[0]) == history.rids
-    for _ in range(STEPS):
+    for step in range(STEPS):
+        if step == 2 and history.live and seed % 2:
+            sec.build_index(history.writer.open())
         for _ in range(history.draw.choice([1, 1, 2])):
             history.step([APPEND, APPEND, COMPACT, *history.writer.steps])
         offsets.append(reader.latestOffset())

@@ -35,8 +35,9 @@ class IcebergHistory:
     table: IcebergSnapshot
 
     def identity_at(self, snapshot: int | None) -> str:
-        """Return the table's UUID."""
-        return str(self.table.metadata.table_uuid)
+        """Return when a snapshot was made. (Tables of version 1 need not have a UUID.) Raises UnknownSnapshot."""
+        known = self._known(snapshot)
+        return "" if known is None else str(known.timestamp_ms)
 
     def newest(self) -> int | None:
         """Return the id of the snapshot that is read."""
