@@ -55,7 +55,9 @@ class DeltaHistory:
         if since == self.table.id:
             return NewFiles(np.zeros(0, np.int64))
         commits = self._between(since, self.table.id)
-        then = state_of(self._reader, self._log.replay(since)).files["path"].combine_chunks()
+        then = pa.array([], pa.string())
+        if any(commit.moves_rows for commit in commits):  # else the changes alone tell what was there
+            then = state_of(self._reader, self._log.replay(since)).files["path"].combine_chunks()
         paths = pa.chunked_array([then, *(each.paths for each in commits)]).combine_chunks().dictionary_encode()
         code = paths.indices.to_numpy().astype(np.int64)
         sides = np.full(len(paths.dictionary), _NEITHER)
@@ -66,7 +68,8 @@ class DeltaHistory:
             if _follow(sides, code[begin:end], commit):
                 mixing.append(commit.version)
             begin = end
-        side = sides[pc.index_in(listing.paths, value_set=paths.dictionary).to_numpy()]
+        at = pc.fill_null(pc.index_in(listing.paths, value_set=paths.dictionary), -1).to_numpy()
+        side = np.append(sides, _OLD)[at]  # no commit since names the others
         if (side == _BOTH).any():
             version = mixing[0] - 1
             raise MixedRewrite(
@@ -147,6 +150,11 @@ class _Commit:
         """Whether it removes files, or rows of files, for other reasons than to write the same rows otherwise."""
         return bool((~self.is_add & self.changes_data).any())
 
+    @property
+    def moves_rows(self) -> bool:
+        """Whether it adds files without new rows."""
+        return bool((self.is_add & ~self.changes_data).any())
+
     def appended(self, partition_columns: Sequence[str]) -> pa.Table:
         """Return the files that it added with new rows."""
         changes = self.reader.json_changes(self.name, self.data, partition_columns)
@@ -164,10 +172,11 @@ def _commit(reader: LogReader, version: int, file: LogFile) -> _Commit:
 def _follow(sides: np.ndarray, code: np.ndarray, commit: _Commit) -> bool:
     """Note on which sides the files of a commit are; return whether some are on both.
 
-    A file that is known stays where it is: it got a deletion vector or statistics, or was restored. One that holds
+    A file that it removes was there before. A file that is known stays where it is: it got a deletion vector or statistics, or was restored. One that holds
     moved rows is where the files were that the commit removed; if it removed none, its rows count as new.
     """
-    sources = code[~commit.is_add & ~commit.changes_data]
+    sources, removed = code[~commit.is_add & ~commit.changes_data], code[~commit.is_add]
+    sides[removed[sides[removed] == _NEITHER]] = _OLD
     moved = int(np.bitwise_or.reduce(sides[sources], initial=_NEITHER)) or _NEW
     unknown = commit.is_add & (sides[code] == _NEITHER)
     sides[code[unknown & ~commit.changes_data]] = moved
