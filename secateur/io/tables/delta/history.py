@@ -172,8 +172,9 @@ def _commit(reader: LogReader, version: int, file: LogFile) -> _Commit:
 def _follow(sides: np.ndarray, code: np.ndarray, commit: _Commit) -> bool:
     """Note on which sides the files of a commit are; return whether some are on both.
 
-    A file that it removes was there before. A file that is known stays where it is: it got a deletion vector or statistics, or was restored. One that holds
-    moved rows is where the files were that the commit removed; if it removed none, its rows count as new.
+    A file that it removes was there before. A file that is known stays where it is: it got a deletion vector or
+    statistics, or was restored. One that holds moved rows is where the files were that the commit removed; if it
+    removed none, its rows count as new.
     """
     sources, removed = code[~commit.is_add & ~commit.changes_data], code[~commit.is_add]
     sides[removed[sides[removed] == _NEITHER]] = _OLD
