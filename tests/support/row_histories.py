@@ -25,6 +25,7 @@ import secateur as sec
 from conformance.delta_log import Action, inline_vector
 from secateur.io.tables.table import Table
 from tests.support.delta_tables import LoggedTable, numbered
+from tests.support.iceberg_deletes import delete_positions
 from tests.support.iceberg_tables import catalog_in
 
 Births = dict[int, int]  # by row id
@@ -214,7 +215,8 @@ class IcebergWriter:
     catalog: Catalog
     table: PyIcebergTable
     files: dict[int, DataFile] = field(default_factory=dict)
-    steps: Sequence[str] = (APPEND, OVERWRITE, REMOVE, COMPACT, COMPACT)
+    rids: dict[int, list[int]] = field(default_factory=dict)
+    steps: Sequence[str] = (APPEND, OVERWRITE, REMOVE, COMPACT, COMPACT, DELETE)
     may_be_empty: bool = True
 
     def commit(self, added: Mapping[int, Sequence[int]], removed: Sequence[int], *, moves: bool) -> int:
@@ -227,9 +229,13 @@ class IcebergWriter:
                     written = _dataframe_to_data_files(transaction.table_metadata, rows(rids), self.table.io)
                     (self.files[file],) = written
                     self.files[file].spec_id = 0
+                    self.rids[file] = list(rids)
                     producer.append_data_file(self.files[file])
         if moves:
             self._say_replace()
+        return self._committed()
+
+    def _committed(self) -> int:
         self.table = self.catalog.load_table("db.t")
         snapshot = self.table.current_snapshot()
         assert snapshot is not None
@@ -248,7 +254,9 @@ class IcebergWriter:
         path.write_text(json.dumps(told))
 
     def delete(self, file: int, rids: Sequence[int]) -> int:
-        raise AssertionError("PyIceberg writes no position deletes")
+        positions = [self.rids[file].index(rid) for rid in rids]
+        delete_positions(self.table, self.files[file].file_path, sorted(positions))
+        return self._committed()
 
     def open(self) -> Table:
         return sec.open_table(self.catalog.load_table("db.t"))
