@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyiceberg.catalog import Catalog
 
 import secateur as sec
-from secateur.errors import MixedRewrite
+from secateur.errors import IncomparableLiteral, MixedRewrite, UnsupportedPredicate
+from secateur.io.scan.opened_table import open_snapshot_of
+from secateur.io.scan.planned_scan import Settings, plan_scan
+from secateur.pruning.predicate.parse import parse
+from secateur.pruning.report import Faults
+from tests.support.iceberg_tables import new_history
 from tests.support.profiles import by_profile
 from tests.support.row_histories import APPEND, HISTORIES, RowHistory
 
@@ -87,3 +96,40 @@ def test_of_appends_the_new_rows_are_those_of_now_without_those_of_then(tmp_path
     assert sorted(seen + sec.prune(history.writer.open(), "true", since=since).to_arrow()["rid"].to_pylist()) == (
         history.rids
     )
+
+
+ASKED = {
+    "rid": ["rid % 3 = 0", "rid BETWEEN 10 AND 40"],
+    "k": ["k = 3", "k > 1", "k IS NULL"],
+    "s": ["s = 'ab'", "s > 'b'"],
+    "ts": ["ts >= TIMESTAMP '1970-01-01 12:00:00'"],
+    "day": ["day < DATE '1970-01-01'", "day IS NOT NULL"],
+    "amount": ["amount > 1000"],
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_some_files_of_a_table_are_pruned_as_they_are_among_all(catalog: Catalog, seed: int) -> None:
+    """C28: with partition values, bounds and specs of the chosen files, none of the others'."""
+    history = new_history(catalog, seed)
+    for _ in range(10):
+        history.step()
+    table = sec.open_table(history.table.refresh()).snapshot()
+    listing, draw = table.listing(dt.UTC), np.random.default_rng(seed)
+    files = table.declared_schema
+    assert files is not None
+    found = 0
+    for predicate in (each for name in files.names for each in ASKED.get(name, ())):
+        try:
+            every = sec.prune(table, predicate, use_index=False).to_arrow(["rid", "_file"])
+        except (UnsupportedPredicate, IncomparableLiteral):
+            continue  # a column of another type took the name
+        chosen = np.flatnonzero(draw.random(len(listing.size)) < 0.5)
+        some = listing.take(chosen)
+        assert some.left_out + some.size.sum() == listing.size.sum()
+        opened = open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=some)
+        rows = plan_scan(table, parse(predicate), predicate, Settings(), opened).to_arrow(["rid"])
+        expected = every.filter(pc.is_in(every["_file"], value_set=some.paths))
+        assert sorted(rows["rid"].to_pylist()) == sorted(expected["rid"].to_pylist()), (predicate, history.log)
+        found += len(expected)
+    assert found
