@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secateur as sec
-from secateur.errors import UnknownSnapshot
+from secateur.errors import UnknownBlock, UnknownSnapshot
 from secateur.index.read import coverage
 from tests.support.delta_tables import numbered
 
@@ -67,6 +68,19 @@ def test_the_snapshot_of_a_plan_has_exactly_its_files(lake: Path) -> None:
     write(bare, 0)
     with pytest.raises(UnknownSnapshot, match="no index"):
         _ = sec.prune(bare, "true").snapshot
+
+
+def test_other_files_are_no_part_of_the_plan(lake: Path) -> None:
+    write(lake, 1)
+    sec.refresh_index(lake)
+    plan = sec.prune(lake, "rid = 3", since=1)
+    assert plan.why("1.parquet", 0).survives
+    with pytest.raises(UnknownBlock, match=r"0\.parquet"):
+        plan.why("0.parquet")
+    assert "1 came after snapshot 1" in plan.to_html()
+    sent = pickle.loads(pickle.dumps(plan))
+    assert sent.snapshot == plan.replanned().snapshot == 2
+    assert sent.to_arrow()["rid"].to_pylist() == plan.replanned().to_arrow()["rid"].to_pylist() == [3]
 
 
 def test_snapshots_that_are_gone(lake: Path) -> None:
