@@ -137,6 +137,7 @@ def prune(
     keys: Keys | None = None,
     on: On | None = None,
     null_safe: bool = False,
+    since: int | None = None,
     limit: int | None = None,
     order_by: str | Sequence[str] = (),
     budget_ms: float | None = None,
@@ -167,6 +168,10 @@ def prune(
         The columns to compare the keys with: a name, several, or a mapping of the table's names to those of the keys.
     null_safe
         Whether a NULL among the keys equals NULL, as with ``<=>``; else it equals nothing.
+    since
+        Ask only for rows of files that came after this snapshot: the id of an Iceberg snapshot, a Delta version, or the
+        number of an index snapshot of a directory; ``plan.snapshot`` of the plan before. What counts as new where files
+        were overwritten, deleted from or compacted: docs/semantics.md, "What came after a snapshot".
     limit
         Return any `limit` matching rows instead of all, or the first ones of `order_by`.
     order_by
@@ -201,6 +206,10 @@ def prune(
     Raises
     ------
     InvalidPredicate, InvalidOrder, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet
+    UnknownSnapshot
+        If there is no snapshot `since`, it is no ancestor of the one that is read, or those between are gone.
+    MixedRewrite
+        If a compaction after `since` has put older and newer rows into one file; the message says how to read them.
     AuditFailed
         If an audit finds a match in a pruned block.
     ValueError
@@ -228,6 +237,7 @@ def prune(
         raise ValueError("order_by needs a limit: plan without an order, and let Spark sort all rows")
     tree, sql = _read(predicate if params is None else _filled(predicate, params))
     settings = Settings(
+        since=since,
         limit=limit,
         order_by=order,
         budget_ms=budget_ms,

@@ -19,6 +19,14 @@ class UnknownSnapshot(SecateurError):
     """The table has no such snapshot, branch or tag, or had none at that time."""
 
 
+class MixedRewrite(SecateurError):
+    """A file holds rows from before and from after a snapshot, because a compaction has put them together."""
+
+
+class TableChanged(SecateurError):
+    """Rows of a table that a stream reads were changed or removed, which a stream of new rows cannot tell."""
+
+
 class InvalidParquet(SecateurError):
     """A file is not Parquet, is truncated, or holds contradictory metadata."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from secateur.cli.output import (
 )
 from secateur.cli.status import on_the_command_line
 from secateur.cli.waterfall import waterfall
+from secateur.errors import IndexFault, UnknownSnapshot
 from secateur.pruning.report import human_bytes
 from secateur.scan import Scan
 
@@ -72,6 +74,12 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
     metavar="COLUMN,...",
     help="The columns that the keys are compared with; COLUMN=NAME if the file calls it NAME.",
 )
+@click.option(
+    "--since",
+    type=int,
+    metavar="SNAPSHOT",
+    help="Ask for rows of files that came after this snapshot, Delta version, or snapshot of a directory's index.",
+)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
 @click.option(
     "--order-by", metavar="COLUMN,...", help="Ask for the first N rows in this order, as in ORDER BY of Spark SQL."
@@ -101,6 +109,7 @@ def prune(
     params: dict[str, Any],
     key_file: str | None,
     on: str | None,
+    since: int | None,
     limit: int | None,
     order_by: str | None,
     wanted: str | None,
@@ -125,6 +134,7 @@ def prune(
       secateur prune lake/events "country IN ('CH', 'LI')" --files
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
       secateur prune lake/events "user_id = 42" --order-by "ts DESC" --limit 10 --rows
+      secateur prune lake/events "true" --since 7 --rows
       secateur prune lake/events "user_id = 42" --explain
       secateur prune lake/events "user_id = 42" --html report.html
       secateur prune lake/events "user_id IN (:ids)" --param "ids=[7, 42]"
@@ -141,6 +151,7 @@ def prune(
     plan = sec.prune(
         table,
         predicate,
+        since=since,
         limit=limit,
         params=params or None,
         keys=read_keys(key_file, names, table) if key_file and names else None,
@@ -201,9 +212,17 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
         "limit": plan.limit,
         "order_by": order,
         "residual": plan.residual,
+        "snapshot": _snapshot(plan),
         "survivors": survivors,
         **extra,
     }
+
+
+def _snapshot(plan: Scan) -> int | None:
+    """Return where the next plan can begin; None if it cannot be told."""
+    with suppress(UnknownSnapshot, IndexFault):
+        return plan.snapshot
+    return None
 
 
 def _show_wanted(plan: Scan, wanted: str) -> None:

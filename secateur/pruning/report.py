@@ -78,6 +78,18 @@ class AuditReport:
 
 
 @dataclass(frozen=True)
+class Since:
+    """The files that a plan asks for: those that came after a snapshot of the table, or of a directory's index."""
+
+    snapshot: int
+    files: int
+    live_files: int  # of the whole table
+
+    def __str__(self) -> str:
+        return f"of {self.live_files:,} files, {self.files:,} came after snapshot {self.snapshot}"
+
+
+@dataclass(frozen=True)
 class Report:
     """The stages of one plan in order, and the table that was planned over."""
 
@@ -88,6 +100,7 @@ class Report:
     reads: Reads = field(default_factory=Reads)
     table: str = ""  # the table's location
     snapshot_id: int | None = None  # of the table, if its format has snapshots
+    since: Since | None = None  # None: all live files are asked for
     planning_seconds: float = 0.0  # includes listing files and opening the index
     audit: AuditReport | None = None
     order: str = ""  # the ORDER BY and LIMIT of a plan that asks for the first rows
@@ -165,11 +178,12 @@ class Report:
 
     def described_table(self) -> str:
         """Describe the table: its location, its snapshot if it has one, and its files and deletes."""
-        if self.snapshot_id is None:
-            return self.table
+        table = self.table if self.snapshot_id is None else f"{self.table}, snapshot {self.snapshot_id}"
+        if self.snapshot_id is None and self.since is None:
+            return table
         live, touched = self.stages[0].before.files, self.files.touched
         deletes = f", at most {touched:,} of them with deletes" if touched else ""
-        return f"{self.table}, snapshot {self.snapshot_id}, {_amount('files', live)} files{deletes}"
+        return f"{table}, {_amount('files', live) + ' files' if self.since is None else self.since}{deletes}"
 
     def to_text(self) -> str:
         """Return the report as text: one line per stage, ``before -> after`` where a stage changed a count."""

@@ -119,6 +119,18 @@ def test_prune_by_keys_from_a_file(golden: Path, tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "no column id" in refused.stderr
 
 
+def test_what_came_since(golden: Path) -> None:
+    done = shell("prune", golden, "true", "--since", "1", "--count", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["count"] == 0
+    assert answer["snapshot"] == 1
+    assert answer["since"]["files"] == 0 < answer["since"]["live_files"]
+    assert "came after snapshot 1" in run("prune", golden, "true", "--since", "1").output
+    refused = shell("prune", golden, "true", "--since", "9")
+    assert refused.returncode == 2
+    assert "no snapshot 9" in refused.stderr
+
+
 def test_prune_takes_the_mode_of_a_session(golden: Path) -> None:
     columns = pq.read_schema(next(golden.rglob("*.parquet")))
     name = next(field.name for field in columns if pa.types.is_integer(field.type))

@@ -1,7 +1,7 @@
 """Index files are data, never code: nothing in the package can turn bytes into code or objects of any class.
 
 The one exception is what Spark does itself: closures and tasks go from driver to executors through Spark's own
-cloudpickle, over Spark's own connections. `io/spark/data_source.py` packs what it gives Spark in a task with the same.
+cloudpickle, over Spark's own connections. `io/spark/source_tasks.py` packs what it gives Spark in a task with the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNPICKLERS = (
     "yaml",
     "jsonpickle",
 )
-SPARKS_OWN = {"secateur/io/spark/data_source.py": "pyspark.cloudpickle"}  # where Spark's cloudpickle is used
+SPARKS_OWN = {"secateur/io/spark/source_tasks.py": "pyspark.cloudpickle"}  # where Spark's cloudpickle is used
 CODE = {"eval", "exec", "compile", "__import__"}
 
 
@@ -78,5 +78,5 @@ def test_what_unpickles_or_runs_is_found(source: str) -> None:
 
 
 def test_only_the_data_source_packs_with_sparks_cloudpickle() -> None:
-    file = "secateur/io/spark/data_source.py"
+    file = "secateur/io/spark/source_tasks.py"
     assert list(offences(Module(ROOT / file, file, ast.parse("from pyspark import cloudpickle")))) == []

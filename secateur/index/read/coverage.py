@@ -48,6 +48,10 @@ class LiveFiles(Protocol):
     def known_as(self) -> np.ndarray:
         """The witness of every file, as in its index entry if it has one."""
 
+    @property
+    def left_out(self) -> int:
+        """Bytes of the table's other live files, which the query does not ask for."""
+
     def zones(self, column: Field) -> Zones | None:
         """Return exact values that replace a column of the files; None where the files themselves are read."""
 
@@ -71,6 +75,8 @@ class LiveFiles(Protocol):
 class NamesOnly:
     """Live files known by name only, without deleted rows."""
 
+    left_out: int = 0
+
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
         """Return None: the table has no metadata on columns."""
         return None
@@ -91,6 +97,11 @@ class NamesOnly:
     def holders(self, question: Question) -> np.ndarray | None:
         """Return None: the table has no metadata that answers."""
         return None
+
+
+def is_survivor(files: np.ndarray, live: np.ndarray) -> np.ndarray:
+    """Return which numbers of live files, -1 for none, are of marked `files`: bool, of the shape of `live`."""
+    return (live >= 0) & files[live] if len(files) else np.zeros(live.shape, bool)
 
 
 @dataclass(frozen=True)
@@ -124,7 +135,7 @@ class Coverage:
 
     def surviving(self, files: np.ndarray) -> np.ndarray:
         """Mark the entries of surviving files; `files` marks the surviving live files."""
-        return (self.live >= 0) & files[self.live]
+        return is_survivor(files, self.live)
 
     def segments(self, files: np.ndarray | None) -> np.ndarray:
         """Return the segments that hold a surviving file (None: all files survive), ascending."""
@@ -231,7 +242,7 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
     If the live files' id equals the snapshot's listing id, the stored match is used without comparing.
     """
     entries = snapshot.file_counts
-    matched = snapshot.live if live.id == snapshot.listing_id else _matched(live, snapshot.files)
+    matched = snapshot.live if live.id == snapshot.listing_id else matching(live, snapshot.files)
     known = np.zeros(len(live.size), bool)
     known[matched[matched >= 0]] = True
     _require_room(live, entries, matched)
@@ -243,18 +254,19 @@ def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> 
     """Raise IndexFault where entries have more blocks than the listed files can describe; those that are gone too.
 
     The size that an entry claims is bounded by nothing if no file has it, and arrays are allocated for its blocks.
+    Files that the query does not ask for count as gone, and their bytes as room.
     """
     room, is_live = live.size // LEAST_BLOCK, matched >= 0
     if (entries.block_count[is_live] > room[matched[is_live]]).any():
         raise IndexFault("a file of the table has more blocks in the index than its bytes can describe")
     gone = float(entries.block_count[~is_live].sum(dtype=np.float64))
-    if gone > max(MOST_GONE, float(room.sum(dtype=np.float64))):
+    if gone > max(MOST_GONE, float(room.sum(dtype=np.float64)) + live.left_out // LEAST_BLOCK):
         raise IndexFault(
             f"{gone:,.0f} blocks in the index are of files that are gone, more than the table can have had"
         )
 
 
-def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:
+def matching(live: LiveFiles, entries: FileTable) -> np.ndarray:
     """Return the live file of every entry; -1 where no live file has its identity."""
     candidate = alike(live, entries)
     same = candidate >= 0

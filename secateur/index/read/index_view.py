@@ -16,7 +16,7 @@ from secateur.index.model import BlockTable, Store, StoredFile
 from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.read.chunk_reader import ChunkReader, PieceCache
-from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, is_survivor, uncovered
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import locations_at, placed_at
@@ -180,7 +180,7 @@ class IndexView:
             self._undecided.add(segment)
             return True
         live = self.live_of(group, resident.of(within).file)
-        return live >= 0 if files is None else (live >= 0) & files[live]
+        return live >= 0 if files is None else is_survivor(files, live)
 
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
         """Load the zone maps of columns over some runs into memory, all at once."""
@@ -238,7 +238,7 @@ class IndexView:
         loose = [np.arange(run.begin, run.begin + len(run)) for run in self.loose_runs(files)]
         blocks = self.open(np.concatenate([chosen, *loose]), files)
         live = blocks.file
-        return blocks.take(np.flatnonzero((live >= 0) & (True if files is None else files[live])))
+        return blocks.take(np.flatnonzero(live >= 0 if files is None else is_survivor(files, live)))
 
     # ---- blocks
 
@@ -247,7 +247,7 @@ class IndexView:
         runs = [*self.runs(files, self.everywhere(files)), *self.loose_runs(files)]
         blocks = self.open(np.concatenate([_NOTHING, *(run.begin + np.arange(len(run)) for run in runs)]), files)
         live = blocks.file
-        return blocks.take(np.flatnonzero((live >= 0) & files[live]))
+        return blocks.take(np.flatnonzero(is_survivor(files, live)))
 
     def known(self) -> tuple[list[OpenedBlocks], int]:
         """Return all non-empty blocks of live files that are known without opening a data file, and the number of other
@@ -310,7 +310,7 @@ class IndexView:
     def _blocks_instead(self, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
         """Return the loose blocks that replace segments: those of their surviving files, from their footers."""
         live = self.coverage.live[elements_of(self.coverage.begin, unread)]
-        ordinals = live[(live >= 0) & (True if files is None else files[live])]
+        ordinals = live[live >= 0 if files is None else is_survivor(files, live)]
         self._open_loose(ordinals)
         return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, ordinals))
 
@@ -318,7 +318,7 @@ class IndexView:
         """Drop blocks of dead files where a block table became readable only now."""
         late = np.flatnonzero(np.isin(self.segment_of(numbers), list(self._undecided)))
         live = OpenedBlocks(self, numbers[late]).file
-        return np.delete(numbers, late[(live < 0) | (False if files is None else ~files[live])])
+        return np.delete(numbers, late[live < 0 if files is None else ~is_survivor(files, live)])
 
     def _open_loose(self, files: np.ndarray) -> None:
         """Read the blocks of live files from their footers and append them, except those already open."""
@@ -446,6 +446,12 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
             if files.get(number) == before[number]:
                 raise
     return None
+
+
+def numbered_snapshot(store: Store, number: int, cache: ByteCache | None = None) -> Snapshot | None:
+    """Return the snapshot with a number, or None where there is none. Raises IndexFault."""
+    file = snapshot_files(store).get(number)
+    return None if file is None else _opened(store, number, file, cache)
 
 
 def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:

@@ -21,11 +21,12 @@ from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.histories import history_of
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
 from secateur.io.tables.partitions import overlapping
 from secateur.io.tables.table import Table, TableSnapshot
-from secateur.pruning.report import Faults
+from secateur.pruning.report import Faults, Since
 
 FindIndex = Callable[[], Snapshot | None]  # raises IndexFault
 
@@ -39,10 +40,17 @@ class OpenedTable:
     schema: pa.Schema
     catalog: IndexView
     manifests_read: ManifestCounts  # to list the current files
+    since: Since | None = None  # None: all live files are asked for
+    others: Listing | None = None  # all live files, if only some are asked for
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle without the index: a plan sent to another process opens its files by their footers."""
-        return _without_index, (self.table, self.listing, self.schema, self.manifests_read)
+        return _without_index, (self.table, self.listing, self.schema, self.manifests_read, self.since, self.others)
+
+    @property
+    def whole(self) -> Listing:
+        """All live files, asked for or not."""
+        return self.listing if self.others is None else self.others
 
     @cached_property
     def binding_schema(self) -> pa.Schema:
@@ -56,18 +64,33 @@ class OpenedTable:
 
 
 def _without_index(
-    table: TableSnapshot, listing: Listing, schema: pa.Schema, manifests_read: ManifestCounts
+    table: TableSnapshot,
+    listing: Listing,
+    schema: pa.Schema,
+    manifests_read: ManifestCounts,
+    since: Since | None,
+    others: Listing | None,
 ) -> OpenedTable:
     footers, caches = FooterBlocks(table, listing), Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, None, footers.open, Faults(strict=False), table.naming)
-    return OpenedTable(table, listing, schema, catalog, manifests_read)
+    return OpenedTable(table, listing, schema, catalog, manifests_read, since, others)
 
 
 def open_snapshot_of(
-    handle: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True, listing: Listing | None = None
+    handle: Table,
+    zone: dt.tzinfo,
+    faults: Faults,
+    *,
+    use_index: bool = True,
+    listing: Listing | None = None,
+    other_schema: pa.Schema | None = None,
+    since: int | None = None,
 ) -> OpenedTable:
-    """List the table, unless a listing is given, and match its index. Raises TableNotFound if it has no Parquet
-    file.
+    """List the table, unless a listing is given, and match its index.
+
+    A listing may be of some of the table's files: `other_schema` is that of others, if the table declares none. With
+    `since`, only the files are opened that came after this snapshot. Raises TableNotFound if the table has no
+    Parquet file; UnknownSnapshot, MixedRewrite.
     """
     table = handle.snapshot()
     before = table.metadata_tables.manifests_read
@@ -77,6 +100,12 @@ def open_snapshot_of(
     read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
+    newer, others = None, None
+    if since is not None:
+        new = history_of(table).new_files(since, listing)
+        newer = Since(since, len(new.ordinals), len(listing.size))
+        listing, others = listing.take(new.ordinals), listing
+        other_schema = new.other_schema
     snapshot: Snapshot | None = None
     with faults.tolerated():
         snapshot = find_index()
@@ -84,11 +113,11 @@ def open_snapshot_of(
     footers = FooterBlocks(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
-    schema = _schema(table, listing, catalog)
+    schema = _schema(table, listing, catalog, other_schema)
     if METADATA in schema.names:
         listing = replace(listing, own_metadata=True)
         catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
-    return OpenedTable(table, listing, schema, catalog, read)
+    return OpenedTable(table, listing, schema, catalog, read, newer, others)
 
 
 def _listed(table: TableSnapshot, zone: dt.tzinfo, find_index: FindIndex) -> tuple[Listing, FindIndex]:
@@ -112,15 +141,19 @@ def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable
     return open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=listing)
 
 
-def _schema(table: TableSnapshot, listing: Listing, catalog: IndexView) -> pa.Schema:
-    """Return the declared schema, or that of the files: from the index if covered, else from footers."""
+def _schema(table: TableSnapshot, listing: Listing, catalog: IndexView, other_schema: pa.Schema | None) -> pa.Schema:
+    """Return the declared schema, or that of the files: from the index if covered, else from footers.
+
+    `other_schema` is that of files which are not listed.
+    """
     partitions = listing.partitions.fields
     if table.declared_schema is not None:
         return overlapping(table.declared_schema, partitions)
     uncovered = catalog.coverage.uncovered
     if catalog.snapshot is not None and not len(uncovered):
         return overlapping(catalog.snapshot.schema, partitions)
-    indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else []
+    known = other_schema if catalog.snapshot is None else catalog.snapshot.schema
+    indexed = [] if known is None else [("the index", known)]
     return overlapping(merge_schemas(_chain(indexed, table.schemas(listing, uncovered))), partitions)
 
 

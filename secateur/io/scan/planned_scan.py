@@ -63,6 +63,7 @@ class Settings:
     case_sensitive: bool = False
     ansi: bool = True
     executors: ExecutorsFor | None = None
+    since: int | None = None  # the snapshot after which files came
     semi_join: SemiJoin | None = None  # with the keys, beside every predicate
     value_of: Callable[[str, bool, str], pa.Scalar | None] | None = None
     # of an expression over constants, in a time zone, with or without ANSI mode
@@ -209,6 +210,22 @@ class PlannedScan(ScanPlan):
         matching[unsure], alive[unsure] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
         return matching, alive
 
+    @cached_property
+    def snapshot(self) -> int | None:
+        """The snapshot that the plan has read, which is `since` of the next plan: for a directory, that of its index.
+
+        None for a table that has no snapshot and no row: the next plan asks for all. The files of a directory that
+        were there before its index snapshot and are gone are looked for once more.
+
+        Raises
+        ------
+        UnknownSnapshot
+            If the index of a directory does not have exactly the files that the plan has seen.
+        """
+        from secateur.io.tables.histories import history_of
+
+        return history_of(self.opened.table).snapshot_of(self.opened.whole)
+
     def is_current(self) -> bool:
         """Return whether all files of the plan are still live and unchanged, by one listing or the table's current
         metadata.
@@ -311,7 +328,7 @@ def plan_scan(
     zone = known_zone(time_zone)
     faults = Faults(settings.strict)
     if opened is None:
-        opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
+        opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index, since=settings.since)
     bound = settings.bind(predicate, opened.binding_schema)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
@@ -331,6 +348,7 @@ def plan_scan(
             pruned.report,
             table=opened.table.location,
             snapshot_id=opened.table.id,
+            since=opened.since,
             order="" if order is None else f"{order} LIMIT {settings.limit}",
             planning_seconds=time.perf_counter() - started,
             measure=lambda: _file_metrics(opened, survivors),

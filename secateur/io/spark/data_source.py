@@ -1,5 +1,7 @@
 """``spark.read.format("secateur")``: the table as a Spark data source, also in SQL and on Spark Connect.
 
+``spark.readStream.format("secateur")`` gives the rows that are appended to it (:mod:`.stream_reader`).
+
 Spark plans a query in a separate Python process, which lives on between queries, with its open tables and their cached
 index. Options, beside ``path`` (or ``load(path)``):
 
@@ -9,6 +11,8 @@ index. Options, beside ``path`` (or ``load(path)``):
 ``catalog``         of an Iceberg table with the path as identifier: a name in PyIceberg's configuration
 ``snapshot_id``, ``as_of``, ``ref``  the snapshot to read, by id, time, or branch or tag
 ``version``         that of a Delta table to read
+``since``           only rows of files that came after this snapshot; a stream begins after it
+``skip_changes``    of a stream, true: go on without the rows of snapshots that change or remove rows
 ``use_index``       false: read every block that footers do not rule out
 ``time_zone``       in which the predicate's timestamps are read (UTC)
 ``ansi``            false: the predicate means what it means without ``spark.sql.ansi.enabled``
@@ -21,68 +25,39 @@ filter that can be pushed. So ``df.where("id = 1").count()`` makes a later ``df.
 from __future__ import annotations
 
 import difflib
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
-from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
+from secateur.io.scan.planned_scan import Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation
 from secateur.io.spark.file_reader import arrow_schema, spark_schema
-from secateur.io.spark.to_spark import descriptors
+from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
+from secateur.io.spark.stream_reader import SecateurStreamReader
 from secateur.io.storage.redaction import ENVIRONMENT, has_secrets, redacted_location
-from secateur.io.tables.open import Moment, open_at
-from secateur.io.tables.table import Table
+from secateur.io.tables.open import Moment
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported
-from secateur.pruning.predicate.nodes import And, Predicate, Truth, quoted_name
+from secateur.pruning.predicate.nodes import And, Predicate, Truth
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.report import Faults
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-MOST_OPEN_TABLES = 32
+MOMENT_OPTIONS = ("snapshot_id", "as_of", "version")
 OPTIONS = (
-    *("path", "predicate", "pushdown", "index_location", "catalog", "snapshot_id", "as_of", "ref", "version"),
-    *("use_index", "time_zone", "ansi"),
+    *("path", "predicate", "pushdown", "index_location", "catalog", *MOMENT_OPTIONS, "ref", "since"),
+    *("skip_changes", "use_index", "time_zone", "ansi"),
 )
 READS_ONLY = 'format("secateur") only reads: write by Spark\'s own format, then refresh the index'
-
-
-@dataclass(frozen=True)
-class Location:
-    """The location of a table and its index; every process opens it separately."""
-
-    path: str
-    catalog: str | None
-    moment: Moment
-    index_location: str | None
-
-
-@lru_cache(MOST_OPEN_TABLES)
-def _opened(at: Location) -> Table:
-    return open_at(
-        at.path,
-        at.catalog,
-        at.moment,
-        index_location=at.index_location,
-        filesystem=None,
-        schema=None,
-        freshness=None,
-        disk_cache=None,
-    )
 
 
 class SecateurDataSource(DataSource):
@@ -101,25 +76,25 @@ class SecateurDataSource(DataSource):
             raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
         for name in ("path", "index_location"):
             _require_no_secrets(name, self.options.get(name))
-        snapshot_id, version = (
-            None if n is None else int(n) for n in map(self.options.get, ("snapshot_id", "version"))
-        )
+        snapshot_id, version = self._number("snapshot_id"), self._number("version")
         moment = Moment(snapshot_id, self.options.get("as_of"), self.options.get("ref"), version)
         return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
 
     def schema(self) -> StructType:
         """Return the table's schema. Raises UnsupportedTable for strings with a collation, which would lose it."""
-        opened = open_snapshot_of(_opened(self._location), known_zone("UTC"), Faults())
-        collated = [field.name for field in opened.schema if holds_collation(field.type)]
+        table = open_snapshot_of(opened(self._location), known_zone("UTC"), Faults())
+        collated = [field.name for field in table.schema if holds_collation(field.type)]
         if collated:
             raise UnsupportedTable(
                 f'{", ".join(collated)} has a collation, which format("secateur") does not keep: '
                 "use secateur.dataframe(), or give a schema without it"
             )
-        return spark_schema(opened.schema)
+        return spark_schema(table.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of one query."""
+        if "skip_changes" in self.options:
+            raise InvalidOption("skip_changes is an option of streams: leave it out of spark.read")
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
         if kind is PushdownReader and not hasattr(DataSourceReader, "pushFilters"):
             raise InvalidOption("option pushdown needs Spark 4.1, the first that gives filters to Python data sources")
@@ -127,11 +102,7 @@ class SecateurDataSource(DataSource):
             location=self._location,
             schema=arrow_schema(schema),
             predicate=self._predicate,
-            settings=Settings(
-                use_index=self._flag("use_index", default=True),
-                session_time_zone=self.options.get("time_zone", "UTC"),
-                ansi=self._flag("ansi", default=True),
-            ),
+            settings=self._settings,
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
@@ -142,30 +113,42 @@ class SecateurDataSource(DataSource):
         """Refuse to write. Raises UnsupportedTable."""
         raise UnsupportedTable(READS_ONLY)
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802
-        """Refuse to read a stream. Raises UnsupportedTable."""
-        raise UnsupportedTable('format("secateur") reads no streams: use Spark\'s own format, or prune each batch')
+    def streamReader(self, schema: StructType) -> SecateurStreamReader:  # noqa: N802
+        """Return the reader of a stream of appended rows. Raises InvalidOption for options of a batch."""
+        for name in (*MOMENT_OPTIONS, "pushdown"):
+            if name in self.options:
+                raise InvalidOption(f"a stream has no option {name!r}: it reads what is appended to the table of now")
+        return SecateurStreamReader(
+            location=self._location,
+            schema=arrow_schema(schema),
+            predicate=self._predicate,
+            settings=self._settings,
+            skip_changes=self._flag("skip_changes", default=False),
+        )
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(
+            since=self._number("since"),
+            use_index=self._flag("use_index", default=True),
+            session_time_zone=self.options.get("time_zone", "UTC"),
+            ansi=self._flag("ansi", default=True),
+        )
 
     @property
     def _predicate(self) -> Predicate:
         text = self.options.get("predicate")
         return parse(text) if text else Truth(True)
 
+    def _number(self, name: str) -> int | None:
+        value = self.options.get(name)
+        return None if value is None else int(value)
+
     def _flag(self, name: str, *, default: bool) -> bool:
         value = str(self.options.get(name, default)).lower()
         if value not in ("true", "false"):
             raise ValueError(f"option {name} is true or false, not {value!r}")
         return value == "true"
-
-
-def _require_evaluated_here(scan: PlannedScan) -> None:
-    """Raises UnsupportedPredicate for an option that only Spark could evaluate, which does not see it."""
-    left = scan.left_to_spark
-    if left:
-        raise UnsupportedPredicate(
-            f"only Spark can evaluate {'; '.join(left)}, and it does not see the option predicate: leave that out of "
-            'the option, and give it to where(), as spark.read.format("secateur").load(path).where(...)'
-        )
 
 
 def _require_known(options: Iterable[str]) -> None:
@@ -186,14 +169,6 @@ def _require_no_secrets(name: str, location: str | None) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Task(InputPartition):
-    """One task: a reader, and the blocks to read."""
-
-    reader: bytes  # a BlockReader, pickled and compressed once: Spark sends it with every task
-    blocks: bytes  # a BlockList
-
-
 @dataclass
 class SecateurReader(DataSourceReader):
     """Plans one read of a table, optionally of only the rows for which a predicate is TRUE."""
@@ -207,20 +182,11 @@ class SecateurReader(DataSourceReader):
         """Return the tasks that read the surviving blocks. Raises UnsupportedPredicate, and as
         :func:`secateur.prune`.
         """
-        scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
-        _require_evaluated_here(scan)
-        work = descriptors(scan, scan.fields([quoted_name(name) for name in self.schema.names]))
-        reader = zlib.compress(cloudpickle.dumps(work.reader))
-        return [Task(reader, task) for task in work.tasks]
+        return tasks_of(plan_scan(opened(self.location), self.predicate, self.predicate, self.settings), self.schema)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one task, in the types that Spark expects; if nothing survives, Spark passes None."""
-        if not isinstance(partition, Task):
-            return
-        reader: BlockReader = cloudpickle.loads(zlib.decompress(partition.reader))
-        for batch in reader.read_all(BlockList.from_bytes(partition.blocks)):
-            columns = [batch.column(field.name).cast(field.type) for field in self.schema]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        """Yield the rows of one task."""
+        return rows_of(partition, self.schema)
 
 
 @dataclass

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 from urllib.parse import quote
 
 import numpy as np
@@ -59,11 +60,26 @@ class Listing(NamesOnly):
     partitions: Partitions
     own_metadata: bool = False  # whether files have a column named like Spark's hidden one
     recognised: np.ndarray | None = None  # witnesses by which the index knows the files, if different
+    left_out: int = 0  # bytes of the table's other live files, which the query does not ask for
 
     @property
     def known_as(self) -> np.ndarray:
         """The witness by which the index may know each file."""
         return self.witness if self.recognised is None else self.recognised
+
+    def take(self, files: np.ndarray) -> Self:
+        """Return some files, given by ascending ordinals, without the others."""
+        chosen, size = from_numpy(files), self.size[files]
+        return replace(
+            self,
+            paths=self.paths.take(chosen),
+            size=size,
+            stamp=self.stamp[files],
+            witness=self.witness[files],
+            partitions=self.partitions.take(chosen),
+            recognised=None if self.recognised is None else self.recognised[files],
+            left_out=self.left_out + int(self.size.sum() - size.sum()),
+        )
 
     def identity(self, ordinal: int) -> tuple[int, int, int]:
         """Return size, stamp and witness of a file as listed."""

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
+from secateur.arrays import present, truths
 from secateur.errors import SecateurError, TableNotFound
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import trouble
@@ -74,6 +76,11 @@ class LogReader:
         """Return the added and removed files in the lines of some files, in order. Raises TableNotFound."""
         with self._naming(name):
             return json_changes(data, partition_columns)
+
+    def data_changes(self, name: str, data: bytes) -> np.ndarray:
+        """Return which of these changes change the table's data. Raises TableNotFound."""
+        with self._naming(name):
+            return data_changes(data)
 
     def table_actions(self, name: str, data: bytes) -> TableActions:
         """Return the actions about the table in some lines. Raises TableNotFound."""
@@ -200,14 +207,33 @@ def json_changes(data: bytes, partition_columns: Sequence[str]) -> pa.Table:
     vector = pa.struct(_VECTOR)
     add = pa.struct([*_ADD.items(), ("deletionVector", vector), *_if_any(partition_columns)])
     remove = pa.struct([("path", pa.string()), ("deletionVector", vector)])
-    parsing = pj.ParseOptions(
-        explicit_schema=pa.schema([("add", add), ("remove", remove)]), unexpected_field_behavior="ignore"
-    )
-    longest = max(BLOCK_BYTES, *(len(line) for line in data.split(b"\n"))) if len(data) > BLOCK_BYTES else len(data)
-    reading = pj.ReadOptions(block_size=longest + 1)
-    table = pj.read_json(io.BytesIO(data), read_options=reading, parse_options=parsing)
+    table = _parsed(data, pa.schema([("add", add), ("remove", remove)]))
     batches = [_of_lines(batch, schema) for batch in table.to_batches()]
     return pa.Table.from_batches(batches, schema)
+
+
+def data_changes(data: bytes) -> np.ndarray:
+    """Return which of the changes of :func:`json_changes` change the table's data: bool of shape (n_changes,).
+
+    The others write the same rows otherwise. An action that does not tell does change data.
+    """
+    if not data.strip():
+        return np.zeros(0, bool)
+    action = pa.struct([("path", pa.string()), ("dataChange", pa.bool_())])
+    table = _parsed(data, pa.schema([("add", action), ("remove", action)]))
+    parts = []
+    for batch in table.to_batches():
+        add, remove = batch.column("add"), batch.column("remove")
+        stated = pc.coalesce(*(pc.struct_field(each, "dataChange") for each in (add, remove)))
+        parts.append(truths(pc.fill_null(stated, True))[present(add) | present(remove)])
+    return np.concatenate([np.zeros(0, bool), *parts])
+
+
+def _parsed(data: bytes, schema: pa.Schema) -> pa.Table:
+    """Parse lines of JSON. Raises ArrowInvalid."""
+    parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    longest = max(BLOCK_BYTES, *(len(line) for line in data.split(b"\n"))) if len(data) > BLOCK_BYTES else len(data)
+    return pj.read_json(io.BytesIO(data), read_options=pj.ReadOptions(block_size=longest + 1), parse_options=parsing)
 
 
 def _if_any(partition_columns: Sequence[str]) -> list[tuple[str, pa.DataType]]:

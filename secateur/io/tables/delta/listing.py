@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import present
+from secateur.arrays import from_numpy, present
 from secateur.index.naming import Path
 from secateur.index.zones import zonemap
 from secateur.io.tables.delta.schema import TableMetadata
@@ -36,6 +37,14 @@ class DeltaListing(Listing):
     parsed: pa.Array | pa.ChunkedArray | None = None  # statistics of a checkpoint in their own types
     vectors: pa.Array | None = None  # descriptions of deletion vectors; None: no file has one
     read_positions: ReadPositions | None = None
+
+    def take(self, files: np.ndarray) -> Self:
+        """Return some files, given by ascending ordinals, with what the log says of them."""
+        chosen = from_numpy(files)
+        stats, parsed, vectors = (
+            None if each is None else each.take(chosen) for each in (self.stats, self.parsed, self.vectors)
+        )
+        return replace(super().take(files), stats=stats, parsed=parsed, vectors=vectors)
 
     # ---- statistics
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,15 @@ class IcebergListing(Listing):
     )
     read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
     remapped: frozenset[int] = frozenset()  # columns whose manifest statistics may be those of another column
+
+    def take(self, files: np.ndarray) -> Self:
+        """Return some files, given by ascending ordinals, with their entries and all delete files."""
+        entry = self.order[files]
+        kept = np.zeros(len(self.entries), bool)
+        kept[entry] = True
+        entries, order = self.entries.where(kept), (np.cumsum(kept) - 1)[entry]
+        deletes = replace(self.deletes, data=entries, order=order)
+        return replace(super().take(files), entries=entries, order=order, deletes=deletes)
 
     @cached_property
     def files(self) -> pa.RecordBatch:

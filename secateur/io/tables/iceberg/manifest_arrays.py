@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import flags
 from secateur.ragged import offsets_of
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2  # the content of a file
@@ -48,6 +49,11 @@ class ByField:
         chosen = np.flatnonzero(self.id == field_id)
         return self.row[chosen], self.value.take(pa.array(chosen))
 
+    def where(self, kept: np.ndarray) -> ByField:
+        """Return the values of the kept files, numbered anew; `kept` is bool of shape (n_files,)."""
+        chosen, number = np.flatnonzero(kept[self.row]), np.cumsum(kept, dtype=np.int32) - 1
+        return ByField(number[self.row[chosen]].astype(np.int32), self.id[chosen], self.value.take(pa.array(chosen)))
+
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
@@ -64,6 +70,20 @@ class Manifest:
     nan_counts: ByField
     lower: ByField  # single-value bytes
     upper: ByField
+
+    def where(self, kept: np.ndarray) -> Manifest:
+        """Return the kept files only; `kept` is bool of shape (n_files,)."""
+        if kept.all():
+            return self
+        mask = flags(kept)
+        return Manifest(
+            self.files.filter(mask),
+            {field_id: values.filter(mask) for field_id, values in self.partition.items()},
+            self.null_counts.where(kept),
+            self.nan_counts.where(kept),
+            self.lower.where(kept),
+            self.upper.where(kept),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -84,6 +104,11 @@ class Entries:
     @cached_property
     def _begin(self) -> np.ndarray:
         return offsets_of(np.array([manifest.files.num_rows for manifest in self.manifests], np.int64))
+
+    def where(self, kept: np.ndarray) -> Entries:
+        """Return the kept files only; `kept` is bool of shape (n_files,)."""
+        bounds = zip(self._begin[:-1].tolist(), self._begin[1:].tolist(), strict=True)
+        return Entries([each.where(kept[i:j]) for each, (i, j) in zip(self.manifests, bounds, strict=True)])
 
     @cached_property
     def files(self) -> pa.RecordBatch:

@@ -182,7 +182,10 @@ class IcebergSnapshot:
 
     @cached_property
     def _listing(self) -> IcebergListing:
-        data, deletes = self._entries
+        return self.listing_of(*self.entries)
+
+    def listing_of(self, data: Entries, deletes: Entries) -> IcebergListing:
+        """Return the listing of some data files with some delete files. Raises UnsupportedTable."""
         paths = data.files.column("path")
         order = pc.sort_indices(paths).to_numpy().astype(np.int64)
         chosen = data.files.take(pa.array(order))
@@ -217,16 +220,26 @@ class IcebergSnapshot:
             return list(read_manifest_list(self.io.new_input(listed)))
 
     @cached_property
-    def _entries(self) -> tuple[Entries, Entries]:
-        """The live data files and the live delete files."""
+    def entries(self) -> tuple[Entries, Entries]:
+        """The live data files and the live delete files. Raises TableNotFound, UnsupportedTable."""
         manifests = self._read_manifests
         data = [manifest for key, manifest in manifests.items() if not key.is_deletes]
         return Entries(data), Entries([manifest for key, manifest in manifests.items() if key.is_deletes])
 
+    def entries_added_by(self, snapshot_id: int) -> Entries:
+        """Return the live data files that one snapshot added; only manifests that it wrote are read."""
+        written = [each for each in self.manifests if each.content == DATA and each.added_snapshot_id == snapshot_id]
+        manifests = self._contents(written).values()
+        return Entries([each.where(each.files.column("snapshot_id").to_numpy() == snapshot_id) for each in manifests])
+
     @cached_property
     def _read_manifests(self) -> dict[ManifestKey, Manifest]:
-        """Return every manifest's content: from memory, from the copy beside the index, or read in parallel."""
-        listed = {_key(manifest): manifest for manifest in self.manifests}
+        """The content of every manifest."""
+        return self._contents(self.manifests)
+
+    def _contents(self, manifests: Sequence[ManifestFile]) -> dict[ManifestKey, Manifest]:
+        """Return the content of manifests: from memory, from the copy beside the index, or read in parallel."""
+        listed = {_key(manifest): manifest for manifest in manifests}
         kept = self._kept([key for key in listed if not self.cache.holds(key)])
 
         def load(key: ManifestKey) -> Manifest:

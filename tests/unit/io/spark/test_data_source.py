@@ -29,5 +29,14 @@ def test_it_only_reads() -> None:
     for asked in (source.writer, source.streamWriter):
         with pytest.raises(UnsupportedTable, match="only reads"):
             asked(StructType([]), overwrite=True)
-    with pytest.raises(UnsupportedTable, match="no streams"):
-        source.streamReader(StructType([]))
+
+
+@pytest.mark.parametrize("option", ["snapshot_id", "as_of", "version", "pushdown"])
+def test_a_stream_has_no_options_of_a_batch(option: str) -> None:
+    with pytest.raises(InvalidOption, match=f"a stream has no option '{option}'"):
+        SecateurDataSource({"path": "nowhere", option: "1"}).streamReader(StructType([]))
+
+
+def test_a_batch_has_no_option_of_streams() -> None:
+    with pytest.raises(InvalidOption, match="skip_changes is an option of streams"):
+        SecateurDataSource({"path": "nowhere", "skip_changes": "true"}).reader(StructType([]))

@@ -1,0 +1,132 @@
+"""What came between two snapshots of a directory's index, which take the place of the snapshots that it lacks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.errors import TableChanged, UnknownSnapshot
+from secateur.index.read.coverage import matching
+from secateur.index.read.index_view import current_snapshot, numbered_snapshot
+from secateur.index.segments.segment_table import FileTable
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.history import AppendedFiles, NewFiles
+from secateur.io.tables.listing import Listing
+
+
+@dataclass(frozen=True)
+class DirectoryHistory:
+    """The snapshots of a directory's index; see :class:`secateur.io.tables.history.History`."""
+
+    table: ParquetDirectory
+
+    def identity_at(self, snapshot: int | None) -> str:
+        """Return when an index snapshot was published: an index that is built anew begins to count again."""
+        return "" if snapshot is None else repr(self._at(snapshot).created)
+
+    def newest(self) -> int | None:
+        """Return the number of the current index snapshot. Raises IndexFault."""
+        snapshot = current_snapshot(self.table.store, self.table.cache)
+        return None if snapshot is None else snapshot.number
+
+    def snapshot_of(self, listing: Listing) -> int:
+        """Return the current index snapshot, if it has exactly the files of a listing.
+
+        It may have files that are gone. One that is there and not in the listing came after it. Raises UnknownSnapshot.
+        """
+        snapshot = current_snapshot(self.table.store, self.table.cache)
+        if snapshot is None:
+            raise UnknownSnapshot(f"{self.table.location} has no index, which keeps its snapshots: call build_index()")
+        file = self._matching(listing, snapshot)
+        lacking = len(listing.size) - len(np.unique(file[file >= 0]))
+        if lacking:
+            raise UnknownSnapshot(
+                f"{lacking:,} of the {len(listing.size):,} files that the plan has seen of {self.table.location} are "
+                f"not in index snapshot {snapshot.number}: call refresh_index() before planning"
+            )
+        absent = file < 0
+        if absent.any() and (self._matching(self.table.fresh_listing(dt.UTC), snapshot)[absent] >= 0).any():
+            raise UnknownSnapshot(
+                f"index snapshot {snapshot.number} of {self.table.location} has files that came after the plan was "
+                "made: plan again"
+            )
+        return snapshot.number
+
+    def _matching(self, listing: Listing, snapshot: Snapshot) -> np.ndarray:
+        """Return the file of every entry; -1 where the listing has none of its identity."""
+        return matching(recognised(self.table, listing, snapshot), snapshot.files)
+
+    def new_files(self, since: int, listing: Listing) -> NewFiles:
+        """Return the live files that an index snapshot did not have. Raises UnknownSnapshot, IndexFault."""
+        snapshot = self._at(since)
+        was_there = np.zeros(len(listing.size), bool)
+        file = self._matching(listing, snapshot)
+        was_there[file[file >= 0]] = True
+        return NewFiles(np.flatnonzero(~was_there), snapshot.schema)
+
+    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
+        """Return the files that one index snapshot has and an earlier one did not; all live ones, without an earlier.
+
+        Raises TableChanged if such a file has the name of an earlier one, or is gone; UnknownSnapshot, IndexFault.
+        """
+        listing = self.table.fresh_listing(zone)
+        if upto is None:
+            return AppendedFiles(self.table, listing.take(np.zeros(0, np.int64)))
+        last = self._at(upto)
+        entries = last.files
+        file = self._matching(listing, last)
+        if after is None:
+            return AppendedFiles(self.table, listing.take(np.sort(file[file >= 0])), last.schema)
+        before = self._at(after).files
+        is_new = ~_is_among(entries, before)
+        has_old_name = is_new & pc.is_in(entries.path, value_set=before.path).to_numpy(zero_copy_only=False)
+        self._require(entries, has_old_name, "was overwritten", skip_changes)
+        self._require(entries, is_new & (file < 0), "is gone, or was overwritten,", skip_changes)
+        appended = listing.take(np.sort(file[is_new & ~has_old_name & (file >= 0)]))
+        return AppendedFiles(self.table, appended, last.schema)
+
+    def _require(self, entries: FileTable, changed: np.ndarray, how: str, skip_changes: bool) -> None:
+        """Raise TableChanged for the first changed file, unless changes are skipped."""
+        if changed.any() and not skip_changes:
+            path = entries.path[int(np.flatnonzero(changed)[0])].as_py()
+            raise TableChanged(
+                f"{self.table.full_path(path)} {how} after the stream began: which of its rows are new, a stream does "
+                "not tell. Set the option skip_changes to go on without its rows, or begin anew with another checkpoint"
+            )
+
+    def _at(self, number: int) -> Snapshot:
+        """Return an index snapshot by its number. Raises UnknownSnapshot, IndexFault."""
+        snapshot = numbered_snapshot(self.table.store, number, self.table.cache)
+        if snapshot is None:
+            raise UnknownSnapshot(
+                f"the index of {self.table.location} has no snapshot {number} (any more): vacuum_index removes those "
+                "that were replaced longer ago than grace_seconds; its newest is "
+                f"{self.newest() or 'none: build one with build_index()'}"
+            )
+        return snapshot
+
+
+def _is_among(entries: FileTable, others: FileTable) -> np.ndarray:
+    """Return which entries are of files that others are of, too: bool of shape (n_entries,).
+
+    As a file is recognised after it was copied, another witness does not matter if its last bytes are the same and its
+    time is known.
+    """
+    is_among = np.zeros(len(entries.path), bool)
+    names = ("path", "size", "stamp", "witness", "end")
+    columns = [[getattr(each, name) for name in names] for each in (entries, others)]
+    for by in (("path", "size", "stamp", "witness"), ("path", "size", "stamp", "end")):
+        left, right = (pa.table(dict(zip(names, each, strict=True))) for each in columns)
+        left = left.append_column("row", pa.array(np.arange(len(left))))
+        if "end" in by:
+            certain = (pc.field("end") != 0) & (pc.field("stamp") != 0)
+            left, right = left.filter(certain), right.filter(certain)
+        same = left.join(right.select(by), keys=list(by), join_type="left semi")
+        is_among[same["row"].to_numpy()] = True
+    return is_among

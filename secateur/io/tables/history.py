@@ -1,0 +1,61 @@
+"""The protocol of a table's past: which files came after a snapshot, and which were only appended."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.table import TableSnapshot
+
+
+@dataclass(frozen=True)
+class NewFiles:
+    """The live files that came after a snapshot."""
+
+    ordinals: np.ndarray  # in the listing, ascending
+    other_schema: pa.Schema | None = None  # of the other live files, where the table declares none
+
+
+@dataclass(frozen=True)
+class AppendedFiles:
+    """The files that appends have added, and the table to read them with: its columns are those of now."""
+
+    table: TableSnapshot
+    listing: Listing
+    other_schema: pa.Schema | None = None  # of other files, where the table declares none
+
+
+class History(Protocol):
+    """The snapshots of one table, seen from the snapshot that is read; for a directory, those of its index."""
+
+    def identity_at(self, snapshot: int | None) -> str:
+        """Return what tells the table at a snapshot from another one in its place with a snapshot of that number."""
+
+    def newest(self) -> int | None:
+        """Return the number of the snapshot that is read, or of a directory's index now; None if there is none."""
+
+    def snapshot_of(self, listing: Listing) -> int | None:
+        """Return the snapshot that has exactly the files of a listing; None for a table without any.
+
+        Raises UnknownSnapshot if the index of a directory has others; IndexFault.
+        """
+
+    def new_files(self, since: int, listing: Listing) -> NewFiles:
+        """Return the files of the listing that came after a snapshot.
+
+        Raises UnknownSnapshot if there is no such snapshot, or not all after it are known; MixedRewrite if a live file
+        holds both rows from before and rows from after it.
+        """
+
+    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
+        """Return the files that were appended after one snapshot up to another; without a first one, all of the table.
+
+        Files that were written to hold the same rows otherwise are none of them. With `skip_changes`, snapshots that
+        remove or change rows are passed over, with the files that they add. Raises TableChanged at such a snapshot
+        else; UnknownSnapshot.
+        """

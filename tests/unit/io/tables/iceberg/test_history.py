@@ -1,0 +1,104 @@
+"""What came between snapshots: which are on the way, and what is said where they are not known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+import secateur as sec
+from secateur.errors import MixedRewrite, UnknownSnapshot
+from secateur.io.tables.table import Table as AnyTable
+from tests.support.delta_tables import numbered
+from tests.support.iceberg_rows import SCHEMA, rows
+from tests.support.row_histories import IcebergWriter
+
+
+@pytest.fixture
+def events(catalog: Catalog) -> Table:
+    """Three snapshots, each of which appended some rows."""
+    table = catalog.create_table("db.events", SCHEMA)
+    for i in range(3):
+        table.append(rows(i))
+    return table.refresh()
+
+
+def snapshots(table: Table) -> list[int]:
+    return [each.snapshot_id for each in table.metadata.snapshots]
+
+
+def new(table: Table | AnyTable, since: int) -> list[int]:
+    found: list[int] = sorted(sec.prune(table, "true", since=since).to_arrow()["id"].to_pylist())
+    return found
+
+
+def edit_metadata(table: Table, edit: object) -> None:
+    """Writes the newest metadata file anew."""
+    path = Path(table.metadata_location.removeprefix("file://"))
+    told = json.loads(path.read_text())
+    edit(told)  # type: ignore[operator]
+    path.write_text(json.dumps(told))
+
+
+def test_new_rows(catalog: Catalog, events: Table) -> None:
+    first, second, third = snapshots(events)
+    table = sec.open_table(events)
+    assert [new(table, since) for since in (first, second, third)] == [[1, 2], [2], []]
+    then = sec.open_table("db.events", catalog=catalog, snapshot_id=second)
+    assert new(then, first) == [1]
+    plan = sec.prune(then, "true", since=first)
+    assert plan.snapshot == second
+    assert f"of 2 files, 1 came after snapshot {first}" in plan.explain()
+
+
+def test_no_ancestor(catalog: Catalog, events: Table) -> None:
+    """Both snapshots are named, and which ones would do."""
+    first, second, third = snapshots(events)
+    then = sec.open_table("db.events", catalog=catalog, snapshot_id=second)
+    with pytest.raises(UnknownSnapshot, match=rf"{third} of .* no known ancestor of snapshot {second}.*{first}"):
+        new(then, third)
+    with pytest.raises(UnknownSnapshot, match=rf"no snapshot 5 .*{second}, {first}"):
+        new(then, 5)
+    empty = catalog.create_table("db.empty", SCHEMA)
+    with pytest.raises(UnknownSnapshot, match="the table has no snapshot"):
+        new(sec.open_table(empty), 5)
+    assert sec.prune(sec.open_table(empty), "true").snapshot is None
+
+
+def test_expired_snapshots_between(catalog: Catalog, events: Table) -> None:
+    first, second, third = snapshots(events)
+
+    def expire(told: dict[str, list[dict[str, int]]]) -> None:
+        told["snapshots"] = [each for each in told["snapshots"] if each["snapshot-id"] != second]
+
+    edit_metadata(events, expire)
+    with pytest.raises(UnknownSnapshot, match=f"{first} .* no known ancestor of snapshot {third}.*expired"):
+        new(sec.open_table("db.events", catalog=catalog), first)
+
+
+def test_a_snapshot_that_does_not_say_what_it_did_appended(catalog: Catalog, events: Table) -> None:
+    first, *_ = snapshots(events)
+
+    def forget(told: dict[str, list[dict[str, object]]]) -> None:
+        for each in told["snapshots"]:
+            del each["summary"]
+
+    edit_metadata(events, forget)
+    assert new(sec.open_table("db.events", catalog=catalog), first) == [1, 2]
+
+
+def test_a_refusal_says_how_to_read_on(catalog: Catalog) -> None:
+    """Rows from before and after a snapshot in one file; read in two steps, every row comes once."""
+    writer = IcebergWriter(catalog, catalog.create_table("db.t", numbered(0, 0).schema))
+    first = writer.commit({0: [0, 1]}, [], moves=False)
+    second = writer.commit({1: [2, 3]}, [], moves=False)
+    third = writer.commit({2: [0, 1, 2, 3]}, [0, 1], moves=True)
+    writer.commit({3: [4]}, [], moves=False)
+    with pytest.raises(MixedRewrite, match=f"snapshot_id={second}\\), ..., since={first}.*since={third}"):
+        sec.prune(writer.open(), "true", since=first)
+    before = sec.prune(sec.open_table("db.t", catalog=catalog, snapshot_id=second), "true", since=first)
+    after = sec.prune(writer.open(), "true", since=third)
+    assert [*before.to_arrow()["rid"].to_pylist(), *after.to_arrow()["rid"].to_pylist()] == [2, 3, 4]
