@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import truths
 from secateur.errors import IndexFault
 
 _BUILD, _NUMBER = "[0-9a-f]{12}", "[0-9]{6,9}"
@@ -28,6 +30,7 @@ def build_of(name: str) -> str | None:
 
 def require_names(names: pa.Array, form: str, where: str) -> None:
     """Check that every name has the form. Raises IndexFault, prefixed by `where`."""
-    wrong = pc.index(pc.match_substring_regex(names, form), False).as_py()
-    if wrong >= 0:
-        raise IndexFault(f"{where}: {names[wrong].as_py()[:80]!r} is not the name of an index file there")
+    wrong = np.flatnonzero(~truths(pc.match_substring_regex(names, form)))
+    if len(wrong):
+        name = str(names[int(wrong[0])])
+        raise IndexFault(f"{where}: {name[:80]!r} is not the name of an index file there")

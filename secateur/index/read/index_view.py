@@ -69,7 +69,7 @@ class IndexView:
     @property
     def snapshot(self) -> Snapshot | None:
         """The index snapshot; None if there is none or it is unreadable."""
-        return None if self.memory.snapshot is no_segments() else self.memory.snapshot
+        return self.memory.snapshot if self.memory.snapshot.number else None  # 0 is that of no index
 
     @property
     def files(self) -> CoveredFiles:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import binaries
+from secateur.arrays import binaries, from_numpy
 from secateur.index.zones.page_locations import BlockLocations, unknown_locations
 from secateur.io.parquet.row_group_reader import StoredRows
 from secateur.io.parquet.row_selection import RowSelection
@@ -175,8 +175,8 @@ def block_list(
     """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
-    numbers = (pa.array(values[ordinals], pa.int64()) for values in (listing.size, listing.stamp, listing.witness))
-    columns = [listing.paths.take(pa.array(ordinals)), *numbers, options]
+    numbers = (from_numpy(values[ordinals]) for values in (listing.size, listing.stamp, listing.witness))
+    columns = [listing.paths.take(from_numpy(ordinals)), *numbers, options]
     return BlockList(
         pa.RecordBatch.from_arrays(columns, names=["path", "size", "stamp", "witness", "told"]),
         np.append(starts, len(file)),
