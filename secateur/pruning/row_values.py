@@ -5,7 +5,7 @@ Functions of text are computed on arrays, the others by their intervals: a row i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -92,6 +92,37 @@ class Rows:
         """Return the rows with a text that is not ASCII: bool of shape (n,)."""
         texts = [column(self.batch, field) for field in columns if field.type == pa.string()]
         return reduce(np.logical_or, [~is_ascii(text) for text in texts], np.zeros(self.batch.num_rows, bool))
+
+
+class UnknownValue(Exception):
+    """A value on a row that only Spark knows, or an error."""
+
+
+def all_values(operand: Operand, batch: pa.RecordBatch) -> Iterator[pa.Array]:
+    """Yield the values of an operand on some rows, then other texts that some rows may have, by the locale of Spark.
+
+    Raises UnknownValue if the value on a row is not known.
+    """
+    values = _known(operand, Rows(batch))
+    yield values
+    if not any(map(is_by_locale, everything_in(operand))):
+        return
+    others = Rows(batch).beyond_ascii(fields(operand))
+    if others.any():
+        part, usual = batch.filter(flags(others)), values.filter(flags(others))
+        for locale in LOCALES[1:]:
+            local = _known(operand, Rows(part, locale))
+            different = pc.fill_null(pc.not_equal(local, usual), True)
+            if pc.any(different).as_py() and (kind_of(values.type) is not Kind.BYTES or local.null_count):
+                raise UnknownValue
+            yield local.filter(different)
+
+
+def _known(operand: Operand, rows: Rows) -> pa.Array:
+    result = rows.values(operand)
+    if result.unknown.any():
+        raise UnknownValue
+    return result.values
 
 
 def is_by_locale(part: object) -> bool:

@@ -168,7 +168,7 @@ def _length(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         lower, upper = np.where(known, counted, 0), np.where(known, counted, LONGEST)
         return strict(pa.int32(), args, keys_of_numbers(lower, pa.int32()), keys_of_numbers(upper, pa.int32()))
 
-    return Function("length", pa.int32(), bounds, (0,))
+    return Function("length", pa.int32(), bounds, (0,), on_rows=kernels.LENGTH)
 
 
 def _bytes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +248,7 @@ def _shared_prefix(start: bytes, stop: bytes) -> str:
 
 def _unfold(name: str, prefix: str) -> Iterator[str]:
     """Yield prefixes of texts whose case mapping begins with `prefix`, or is a prefix of it."""
-    for character, mapped in _preimages(name).get(prefix[0], [(prefix[0], prefix[0])]):
+    for character, mapped in preimages(name).get(prefix[0], [(prefix[0], prefix[0])]):
         if mapped.startswith(prefix):
             yield character
         elif prefix.startswith(mapped):
@@ -260,21 +260,24 @@ def _beginnings(first: str) -> set[str]:
     return {
         character
         for name in ("upper", "lower", "title")
-        for character, _ in _preimages(name).get(first, [(first, first)])
+        for character, _ in preimages(name).get(first, [(first, first)])
     }
 
 
 @lru_cache
-def _preimages(name: str) -> dict[str, list[tuple[str, str]]]:
+def preimages(name: str) -> dict[str, list[tuple[str, str]]]:
     """Group characters by the first ASCII character of their mapping; Unicode's case pairs end below U+20000."""
-    preimages: dict[str, list[tuple[str, str]]] = {}
+    by_first: dict[str, list[tuple[str, str]]] = {}
     for code in range(0x20000):
         if 0xD800 <= code < 0xE000:
             continue
         mapped = getattr(chr(code), name)()
         if mapped[0].isascii():
-            preimages.setdefault(mapped[0], []).append((chr(code), mapped))
-    return preimages
+            by_first.setdefault(mapped[0], []).append((chr(code), mapped))
+    if name == "upper":  # Lithuanian drops a dot above
+        for letter in "ij":
+            by_first[letter.upper()].append((f"{letter}\u0307", letter.upper()))
+    return by_first
 
 
 RULES: dict[str, Rule] = {

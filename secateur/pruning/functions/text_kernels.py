@@ -97,6 +97,14 @@ def _titled(arguments: Values, locale: str) -> RowValues:
 INITCAP = OnRows(_titled)
 
 
+def _lengths(values: pa.Array) -> RowValues:
+    """Count characters, or the bytes of a binary."""
+    if pa.types.is_binary(values.type):
+        return RowValues(pc.binary_length(values), np.zeros(len(values), bool))
+    known = is_utf8(values)
+    return RowValues(pc.utf8_length(_only(known, values)), ~known)
+
+
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 TRIMS = {
@@ -154,4 +162,5 @@ def item(separator: str, at: int, most: int | None, beyond: str) -> OnRows:
     return OnRows(compute)
 
 
+LENGTH = OnRows(lambda arguments, locale: _lengths(arguments[0]))
 DIGITS = bytewise(lambda numbers: numbers.cast(pa.string()))

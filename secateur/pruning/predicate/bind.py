@@ -6,7 +6,7 @@ this package cannot becomes Unsupported, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -105,15 +105,16 @@ def bind(
     case_sensitive: bool = False,
     ansi: bool = True,
     fold: Fold | None = None,
+    indexed: Mapping[Operand, Field] | None = None,
 ) -> Predicate:
     """Bind a predicate to the fields of `schema`; its leaves are those of :mod:`.bound`.
 
-    `fold` is called for the values of constants that have no rule here.
+    `fold` is called for the values of constants that have no rule here. Expressions in `indexed` become fields.
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
     zone = known_zone(session_time_zone)
-    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold))
+    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold, indexed=indexed or {}))
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
@@ -158,9 +159,17 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
         case Column() | Literal() | Call() | nodes.Cast() | nodes.Case() | nodes.Test() | nodes.Duration():
             if binder.fold is not None and is_computed(node) and is_foldable(node):
                 return _constant(node, binder, binder.fold)
-            return (yield from bound_operand(node, binder, _as_condition))
+            return _or_field((yield from bound_operand(node, binder, _as_condition)), binder)
         case _:
             raise TypeError(f"{node!r} is not a predicate: use SQL text or expressions on secateur.col()")
+
+
+def _or_field(operand: Operand, binder: Binder) -> Operand:
+    """Return the field of an operand that is indexed.
+
+    Where its ANSI version fails nothing is known of the field, so the field may stand for both.
+    """
+    return binder.indexed.get(strictly(operand), operand) if binder.indexed else operand
 
 
 def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
@@ -230,7 +239,10 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.Like(operand, pattern, escape):
             return _like((yield operand), read_pattern(pattern, escape, sql), sql)
         case nodes.ILike(operand, pattern, escape):
-            return _ilike(apply("lower", [(yield operand)], binder), read_pattern(pattern, escape, sql), sql)
+            lower = apply("lower", [(yield operand)], binder)
+            if pattern.isascii():  # the only patterns whose lower case is known
+                lower = _or_field(lower, binder)
+            return _ilike(lower, read_pattern(pattern, escape, sql), sql)
         case nodes.RLike(operand, pattern):
             return _rlike((yield operand), pattern, sql)
     raise NoRule("no rule for this expression")

@@ -26,14 +26,34 @@ from secateur.values import Key, kind_of
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
+_EXPRESSION = ("", "")
+
+
+def expression_path(text: str, types: Iterable[pa.DataType]) -> tuple[str, ...]:
+    """Return the path of an indexed expression over columns of these types: two names of it are empty."""
+    return (*_EXPRESSION, text, *map(str, types))
+
+
+def is_expression(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of an indexed expression."""
+    return path[:2] == _EXPRESSION
+
+
+def text_of_expression(path: tuple[str, ...]) -> str:
+    """Return the SQL of an indexed expression."""
+    return path[2]
+
+
 @dataclass(frozen=True)
 class Field:
-    """A column of the table, or a field nested in structs, with its type."""
+    """A column of the table, or a field nested in structs, or an expression that is indexed as one, with its type."""
 
     path: tuple[str, ...]
     type: pa.DataType
 
     def __str__(self) -> str:
+        if is_expression(self.path):
+            return text_of_expression(self.path)
         return ".".join(quoted_name(part) if not part.isidentifier() else part for part in self.path)
 
 
