@@ -35,6 +35,7 @@ from secateur.pruning.report import human_bytes
 @columns_option("--tokens", help="Text columns that are searched for whole words.")
 @columns_option("--auto", help="Columns for which a sample decides how they are indexed; * for all.")
 @columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
+@columns_option("--zone-map", metavar="SQL,...", help="Expressions whose bounds are kept, such as 'price * quantity'.")
 @click.option(
     "--fpr",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -66,6 +67,7 @@ def index(
     tokens: tuple[str, ...],
     auto: tuple[str, ...],
     gaps: tuple[str, ...],
+    zone_map: tuple[str, ...],
     fpr: float | None,
     no_pages: bool,
     no_page_locations: bool,
@@ -77,13 +79,14 @@ def index(
     """Build the index of a table.
 
     Reads every file's footer, and the columns with look-up structures: in this process, or as a Spark job if the table
-    is larger than 4 GiB or --spark is given. Zone maps cover every column. Readers see the old index until the command
-    is done, then the complete new one.
+    is larger than 4 GiB or --spark is given. Zone maps cover every column. Where columns are named, expressions may be,
+    too. Readers see the old index until the command is done, then the complete new one.
 
     \b
     Examples:
       secateur index lake/events
       secateur index lake/events --sort-key ts --bloom user_id,session_id
+      secateur index lake/events --bloom "user_id,lower(name)" --zone-map "price * quantity"
       secateur index lake/events --bloom user_id --dry-run --for "user_id = 42"
     """
     if predicates and not dry_run:
@@ -91,7 +94,7 @@ def index(
     table = source.open()
     if not dry_run:
         table.store.require_writable()
-    named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *(() if auto == ("*",) else auto))
+    named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *zone_map, *(() if auto == ("*",) else auto))
     require_columns(table, sort_key, named)
     with (
         _told_if_interrupted(table),
@@ -107,6 +110,7 @@ def index(
             ngram=ngram,
             tokens=tokens,
             gaps=gaps,
+            zone_map=zone_map,
             auto=True if auto == ("*",) else auto,
             fpr=fpr,
             pages=not no_pages,
@@ -132,6 +136,7 @@ def index(
 @columns_option("--ngram", help="Add n-grams of these text columns.")
 @columns_option("--tokens", help="Add the words of these text columns.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
+@columns_option("--zone-map", metavar="SQL,...", help="Add the bounds of these expressions.")
 @click.option(
     "--page-locations", is_flag=True, help="Add page locations, so that reading single pages opens no footer."
 )
@@ -147,6 +152,7 @@ def refresh(
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
+    zone_map: tuple[str, ...],
     page_locations: bool,
     repair: bool,
     dry_run: bool,
@@ -163,7 +169,8 @@ def refresh(
       secateur refresh lake/events --bloom session_id
     """
     table = source.open()
-    structures = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
+    by_value = {"bloom": bloom, "postings": postings, "gaps": gaps, "zone_map": zone_map}
+    structures = {**by_value, "ngram": ngram, "tokens": tokens}
     asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
     done = sec.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):

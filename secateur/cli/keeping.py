@@ -41,6 +41,7 @@ from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.storage.redaction import redacted_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
 from secateur.pruning.explain.explanation import STRUCTURES
+from secateur.pruning.predicate.bound import is_expression
 from secateur.pruning.report import Faults, human_bytes
 
 
@@ -116,7 +117,7 @@ def _columns(snapshot: Snapshot, naming: ColumnNaming, coverage: Sequence[Covere
             name,
             str(column.type),
             zone_map=True,
-            pages=options.pages,
+            pages=options.pages and not is_expression(column.path),
             filters=tuple(filters.get(name, ())),
             sort_key=sort_key.index(name) + 1 if name in sort_key else None,
             bytes=sizes.get(name, {}),

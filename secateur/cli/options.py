@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from secateur.io.tables.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
+_TOKENS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|[][(),]""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -151,15 +153,26 @@ def json_option(command: F) -> F:
 
 
 def columns_option(*names: str, help: str, metavar: str = "COLUMN,...") -> Callable[[F], F]:
-    """Make a repeatable option that takes comma-separated names, by default of columns."""
+    """Make a repeatable option that takes names, by default of columns, or expressions, separated by commas."""
     return click.option(*names, metavar=metavar, multiple=True, callback=_names, help=help)
 
 
 def _names(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(name.strip() for value in values for name in value.split(","))
+    names = tuple(name.strip() for value in values for name in _parts(value))
     if not all(names):
         raise click.BadParameter("a name is empty")
     return names
+
+
+def _parts(value: str) -> list[str]:
+    """Split at commas, but not at those inside of parentheses, brackets or quotes, as in ``concat(a, ',', b)``."""
+    parts, begin, depth = [], 0, 0
+    for token in _TOKENS.finditer(value):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token[0], 0)
+        if token[0] == "," and not depth:
+            parts.append(value[begin : token.start()])
+            begin = token.end()
+    return [*parts, value[begin:]]
 
 
 def session_options(command: F) -> F:

@@ -6,6 +6,7 @@ import ast
 import errno
 import os
 import re
+import shlex
 import sys
 import traceback
 from typing import Any
@@ -86,7 +87,7 @@ def _command(match: re.Match[str]) -> str:
 def _flag(argument: str) -> str:
     """Return the option for an argument of build_index, such as ``--bloom user_id`` for ``bloom=['user_id']``."""
     name, _, columns = argument.partition("=")
-    return f"--{name.replace('_', '-')} {','.join(ast.literal_eval(columns))}"
+    return f"--{name.replace('_', '-')} {shlex.quote(','.join(ast.literal_eval(columns)))}"
 
 
 def _end_quietly() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
+from secateur.pruning.predicate.bound import is_expression, text_of_expression
 from secateur.values import kind_of
 
 
@@ -71,9 +72,19 @@ class IndexedColumn:
     type: pa.DataType
 
 
-def is_tuple_column(path: tuple[str, ...]) -> bool:
-    """Whether a path is that of a sort key's tuples: its first name is empty, unlike any column's."""
+def is_derived(path: tuple[str, ...]) -> bool:
+    """Whether a path is of no column of the table: its first name is empty, unlike any column's."""
     return path[0] == ""
+
+
+def is_tuple_column(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of a sort key's tuples."""
+    return is_derived(path) and not is_expression(path)
+
+
+def name_of(path: tuple[str, ...]) -> str:
+    """Return the name that options have for a column, or for an indexed expression."""
+    return text_of_expression(path) if is_expression(path) else ".".join(path)
 
 
 BLOOM, POSTINGS, NGRAM, TOKEN = "bloom", "postings", "ngram", "token"
@@ -137,6 +148,7 @@ class BuildOptions:
     fan_out: int = 32
     choices: tuple[Choice, ...] = ()  # decisions left to the build
     page_locations: bool = True
+    expressions: tuple[str, ...] = ()  # indexed as columns of their own; filters and gaps name some of them
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -7,11 +7,14 @@ statistics, and a new column under an old name has none.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
-from secateur.index.model import is_tuple_column
-from secateur.pruning.predicate.bound import Field
+from secateur.index.model import is_derived
+from secateur.pruning.predicate.bound import Field, is_expression, text_of_expression
+from secateur.pruning.predicate.indexed.indexed_expressions import renamed
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -25,8 +28,8 @@ class ByName:
         return column
 
     def in_table(self, path: Path) -> Path:
-        """Return the path in the table of a column of the index."""
-        return path
+        """Return the path in the table of a column of the index; the SQL of an expression."""
+        return (text_of_expression(path),) if is_expression(path) else path
 
     def is_in_table(self, path: Path) -> bool:
         """Whether the table may have a column of the index."""
@@ -42,13 +45,34 @@ class ByFieldId:
 
     def field(self, column: Field) -> Field | None:
         """Return the column under its name in the index; None where the index cannot know it."""
-        if is_tuple_column(column.path):
+        if is_expression(column.path):
+            return self._expression(column)
+        if is_derived(column.path):
             return column
         path = self.index_paths.get(column.path)
         return None if path is None else replace(column, path=path)
 
+    def _expression(self, column: Field) -> Field | None:
+        """Return an expression with the index's names of its columns; None where it has none for one of them."""
+        *empty, text = column.path[:3]
+        if text not in self._stored:
+            with suppress(KeyError):
+                self._stored[text] = renamed(text, self.index_paths.__getitem__)
+        stored = self._stored.get(text)
+        return None if stored is None else replace(column, path=(*empty, stored, *column.path[3:]))
+
+    @cached_property
+    def _stored(self) -> dict[str, str]:
+        """The expressions named so far, as the index has them."""
+        return {}
+
     def in_table(self, path: Path) -> Path:
-        """Return the path in the table of a column of the index; its index path if the table has dropped it."""
+        """Return the path in the table of a column of the index; its index path if the table has dropped it.
+
+        Of an expression, the SQL.
+        """
+        if is_expression(path):
+            return (renamed(text_of_expression(path), lambda column: self.table_paths.get(column, column)),)
         return self.table_paths.get(path, path)
 
     def is_in_table(self, path: Path) -> bool:

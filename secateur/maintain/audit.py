@@ -15,7 +15,7 @@ from secateur import api
 from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan, UnsupportedTable
 from secateur.index.build.spark_tasks import run_tasks, task_count
 from secateur.index.build.tasks import RunTasks
-from secateur.index.model import is_tuple_column
+from secateur.index.model import is_derived, name_of
 from secateur.io.scan.block_list import block_list, reading_order
 from secateur.io.scan.explain import why
 from secateur.io.scan.index_audit import AuditFault, AuditFindings, AuditPart, StatisticsAudit
@@ -127,8 +127,9 @@ def audit_index(
 
 def _named(fault: AuditFault, opened: OpenedTable) -> AuditFault:
     """Return the fault with the table's column name; for a column that the table has lost, the index's name."""
-    naming = opened.table.naming
-    path = tuple(fault.column.split("."))
+    naming, snapshot = opened.table.naming, opened.catalog.snapshot
+    paths = {} if snapshot is None else {name_of(column.path): column.path for column in snapshot.columns}
+    path = paths.get(fault.column, tuple(fault.column.split(".")))
     return replace(fault, column=".".join(naming.in_table(path)))
 
 
@@ -203,7 +204,7 @@ def _drawn_columns(opened: OpenedTable, findings: AuditFindings, draw: np.random
     named: list[DrawnColumn] = []
     for number, column in enumerate([] if snapshot is None else snapshot.columns):
         path = opened.table.naming.in_table(column.path)
-        is_own = opened.table.naming.is_in_table(column.path) and not is_tuple_column(column.path)
+        is_own = opened.table.naming.is_in_table(column.path) and not is_derived(column.path)
         if is_own and path[0] not in opened.listing.columns:
             values = python_values(findings.drawn.get(number, ()), column.type)
             named.append(DrawnColumn(path, column.type, values))

@@ -22,6 +22,8 @@ from secateur.index.build.options import (
     called_in_index,
     called_in_table,
     checked,
+    column_called,
+    computed,
     filter_options,
     filters_of,
     listed,
@@ -45,7 +47,7 @@ from secateur.maintain.describe import IndexSnapshot, described, undone
 from secateur.maintain.entries import settled
 from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
-from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.indexed.indexed_expressions import normalised
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
 
@@ -67,6 +69,7 @@ def build_index(
     ngram: Columns = (),
     tokens: Columns = (),
     gaps: Sequence[str] = (),
+    zone_map: Sequence[str] = (),
     auto: Sequence[str] | bool = (),
     fpr: float | None = None,
     pages: bool = True,
@@ -80,7 +83,9 @@ def build_index(
     """Index a table and publish the index in one atomic create. Until it returns, readers see the old index.
 
     Zone maps cover every orderable column. The other structures are made for the columns named, given as a list or as a
-    mapping from names to settings. For an array column its elements are indexed, for a map its keys.
+    mapping from names to settings. For an array column its elements are indexed, for a map its keys. An expression in
+    SQL, such as ``lower(name)``, may stand for a column, but in the sort key: conditions on it are then looked up in
+    the index. Its value must be the same in every session, and one that can be computed here.
 
     Parameters
     ----------
@@ -104,6 +109,8 @@ def build_index(
     gaps
         Numeric and time columns for which the widest gaps between values are kept, so that outliers do not make bounds
         useless.
+    zone_map
+        Expressions for which zone maps are kept; those of the other structures have some already.
     auto
         Columns, or True for all, for which a sample of blocks decides between these structures. ``choices`` of the
         result lists what was chosen, why, and the size of each alternative.
@@ -130,7 +137,7 @@ def build_index(
     ------
     UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict
     InvalidOption
-        For an unreadable sort key or setting, or a fan-out below 2.
+        For an unreadable sort key or setting, an expression that cannot be indexed, or a fan-out below 2.
     """
     table = as_table(table)
     if not dry_run:
@@ -139,17 +146,26 @@ def build_index(
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(
-        listed(sort_key), filters, listed(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
+        listed(sort_key),
+        filters,
+        listed(gaps),
+        fpr,
+        pages,
+        segment_blocks,
+        fan_out,
+        page_locations=page_locations,
+        expressions=listed(zone_map),
     )
     auto = auto if isinstance(auto, bool) else listed(auto)
-    require_columns(
-        table, options.sort_key, [*(f.column for f in filters), *gaps, *(() if isinstance(auto, bool) else auto)]
-    )
+    names = [*(f.column for f in filters), *gaps, *options.expressions]
+    require_columns(table, options.sort_key, [*names, *(() if isinstance(auto, bool) else auto)])
     return build_with(table, runner(spark), options, auto, (on_survey, on_progress), dry_run=dry_run)
 
 
 def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str]) -> None:
     """Raise UnknownColumn for a column that some files lack, among them the oldest and the newest.
+
+    And InvalidOption for an expression that cannot be indexed.
 
     It reads a few footers, and so a misspelt name is found before Spark starts and all footers are read. A column that
     only other files have is known by a schema that the table was opened with.
@@ -164,8 +180,11 @@ def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str])
         some = np.unique(np.linspace(0, len(by_age) - 1, FILES_ASKED).astype(int))
         known = merge_schemas(now.schemas(listing, by_age[some]))
     binder = Binder(known, dt.UTC)
-    for path in (*(column.path for column in parse_sort_key(sort_key)), *map(split_name, names)):
-        resolve(Column(path), binder)
+    for column in parse_sort_key(sort_key):
+        resolve(Column(column.path), binder)
+    for name in names:
+        if column_called(name, known) is None:
+            normalised(name, known)
 
 
 def build_with(
@@ -190,7 +209,7 @@ def build_with(
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
     if dry_run:
         estimate = estimated(now, surveys, schema, options, time.monotonic() - begun)
-        columns = [now.naming.in_table(column.path) for column in indexed_columns(schema)]
+        columns = [now.naming.in_table(c.path) for c in (*indexed_columns(schema), *computed(options, schema))]
         return undone(table.store.location, called_in_table(options, now.naming), columns, estimate)
     with new_build(table.store) as build:
         nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexConflict, IndexFault, SecateurError
 from secateur.index.build.build import MANIFESTS_FOLDER
+from secateur.index.build.options import computed
 from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.naming import ByFieldId, ByName
@@ -55,9 +56,9 @@ def sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
 
 
 def summarised_columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
-    """Return the columns with statistics in segments: the table's columns, and the tuples of the sort key."""
+    """Return the columns with statistics in segments: the table's columns, expressions, and the sort key's tuples."""
     tuples = tuple_column(parse_sort_key(options.sort_key), schema)
-    return [*indexed_columns(schema), *([] if tuples is None else [tuples])]
+    return [*indexed_columns(schema), *computed(options, schema), *([] if tuples is None else [tuples])]
 
 
 def publish(

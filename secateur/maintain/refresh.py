@@ -14,7 +14,7 @@ from secateur.index.build.options import Columns, called_in_index, checked, filt
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
 from secateur.index.identity import FileIdentity
-from secateur.index.model import BuildOptions
+from secateur.index.model import BuildOptions, name_of
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
@@ -64,6 +64,7 @@ def refresh_index(
     ngram: Columns = (),
     tokens: Columns = (),
     gaps: Sequence[str] = (),
+    zone_map: Sequence[str] = (),
     page_locations: bool = False,
     repair: bool = False,
     dry_run: bool = False,
@@ -105,7 +106,10 @@ def refresh_index(
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
     added = BuildOptions(
-        filters=filter_options(bloom, postings, ngram, tokens), gaps=listed(gaps), page_locations=page_locations
+        filters=filter_options(bloom, postings, ngram, tokens),
+        gaps=listed(gaps),
+        page_locations=page_locations,
+        expressions=listed(zone_map),
     )
     added = _called_in_index(now, added)
     listing, files = _listed(now, snapshot) if dry_run else settled(now, snapshot)
@@ -155,6 +159,7 @@ def _joined(before: BuildOptions, added: BuildOptions) -> BuildOptions:
         filters=tuple(dict.fromkeys(filters)),
         gaps=tuple(dict.fromkeys(gaps)),
         page_locations=before.page_locations or added.page_locations,
+        expressions=tuple(dict.fromkeys((*before.expressions, *added.expressions))),
     )
 
 
@@ -166,7 +171,7 @@ def _under(segments: Segments, schema: pa.Schema, options: BuildOptions) -> Segm
 def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: BuildOptions) -> list[Amendment]:
     """Return what the kept segments lack; columns that get gaps for the first time are measured again."""
     gaps = set(options.gaps) - set(snapshot.options.gaps)
-    anew = [c for c, column in enumerate(kept.columns) if ".".join(column.path) in gaps]
+    anew = [c for c, column in enumerate(kept.columns) if name_of(column.path) in gaps]
     return amendments(kept, indexed_files(kept.files), plan.live, anew, page_locations=options.page_locations)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
+from secateur.index.model import name_of
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.stored_segment import stored_segment
@@ -189,7 +190,7 @@ def _verify_trees(snapshot: Snapshot) -> Iterator[str]:
             wrong = [] if nodes is None else contradicted_nodes(nodes, snapshot.tree)
         except IndexFault:
             continue  # already reported when every chunk was read
-        name = ".".join(column.path)
+        name = name_of(column.path)
         yield from (f"{snapshot.name}: node {node} of the tree of {name} denies what is below it" for node in wrong)
 
 

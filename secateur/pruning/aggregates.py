@@ -26,7 +26,7 @@ from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderC
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.rows import column
+from secateur.pruning.row_values import column
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.zones import Zones, unknown_zones
 from secateur.values import (

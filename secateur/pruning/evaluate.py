@@ -188,16 +188,18 @@ def _chosen_zones(zones: Zones | None, units: np.ndarray | None) -> Zones | None
 class ColumnSubset:
     """Zone maps of a leaf's columns over n units; `single` if every unit is one row.
 
-    `tests`: outcomes of conditions that bounds cannot decide, if the values themselves are available.
+    If the values themselves are available, `tests` has outcomes of conditions that bounds cannot decide, and `known`
+    operands that are computed from values.
     """
 
     n: int
     zones: Mapping[Field, Zones | None]
     single: bool = False
     tests: Mapping[Leaf, np.ndarray] = field(default_factory=dict)
+    known: Mapping[Operand, Interval] = field(default_factory=dict)
 
     def take(self, chunk: slice) -> ColumnSubset:
-        """Select the given units."""
+        """Select the given units; not of single rows, which have operands that are computed from values."""
         n = len(range(*chunk.indices(self.n)))
         zones = {f: z if z is None else z.take(chunk) for f, z in self.zones.items()}
         return ColumnSubset(n, zones, self.single, {leaf: outcomes[chunk] for leaf, outcomes in self.tests.items()})
@@ -225,6 +227,8 @@ def _computed(node: Predicate | Operand, columns: ColumnSubset) -> Steps[Any]:
         case Varying(type_, lower, upper):
             ends = intervals.constant(type_, lower, columns.n), intervals.constant(type_, upper, columns.n)
             return intervals.union(*ends)
+        case Apply() if node in columns.known:
+            return columns.known[node]
         case Apply(function, arguments):
             return intervals.applied(function, (yield from each_of(arguments)))
         case Tested(predicate):

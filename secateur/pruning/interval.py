@@ -73,6 +73,28 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class RowValues:
+    """The values that an expression has on n rows: an Arrow array.
+
+    On rows in `unknown` only Spark knows the value, or it raises an error there; the array may hold anything then.
+    """
+
+    values: pa.Array
+    unknown: np.ndarray  # bool
+
+
+@dataclass(frozen=True)
+class OnRows:
+    """How a function is computed on rows: from its arguments' values, by the rules of a locale, if these matter.
+
+    The first argument is an array; the others are, too, or scalars if they are constants.
+    """
+
+    compute: Callable[[Sequence[pa.Array | pa.Scalar], str], RowValues]
+    by_locale: bool = False
+
+
+@dataclass(frozen=True)
 class Function:
     """A function with known bounds.
 
@@ -93,10 +115,17 @@ class Function:
     # For functions that increase except at clock changes: whether all keys before a key have smaller values than those
     # from it on.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
+    # For a function whose bounds of single values are not exact: how it is computed on rows, as Spark does.
+    on_rows: OnRows | None = field(default=None, compare=False)
     # For a function that raises no error: the ANSI version, which differs only where that fails.
     strict: Function | None = field(default=None, compare=False)
     # A factory of this function and its arguments, used for pickling, as `bounds` may be a closure.
     source: tuple[Callable[..., Function | None], tuple[object, ...]] | None = field(default=None, compare=False)
+
+    @property
+    def is_known_on_rows(self) -> bool:
+        """Whether values of rows can be computed here, without Spark."""
+        return self.exact or self.on_rows is not None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Function, tuple(vars(self).values())) if self.source is None else (_remade, self.source)

@@ -19,7 +19,7 @@ from secateur.pruning.predicate.nodes import Column, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.operands import literal_of
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.rangeset import between
-from secateur.pruning.rows import column as column_in
+from secateur.pruning.row_values import column as column_in
 from secateur.pruning.statistics import Statistics
 from secateur.pruning.zones import Zones, unknown_zones
 from secateur.values import Key, Keys, Kind, keys_of, kind_of, least_key, less, ordered_kind, successor

@@ -6,7 +6,7 @@ and connectives are the ones used for blocks. A set of all three marks a row on 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
 import numpy as np
@@ -14,28 +14,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import EvaluationError, UnsupportedPredicate
-from secateur.pruning.evaluate import ColumnSubset, at_once, fold, outcomes_over
-from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives, undecided
+from secateur.pruning.arrow_texts import is_null
+from secateur.pruning.evaluate import at_once, fold, outcomes_over
+from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.predicate.bound import (
     Apply,
-    Conditional,
-    Constant,
     Field,
     Holds,
     Leaf,
     Missing,
+    OfValue,
     TextMatch,
     Unsupported,
     Within,
-    all_leaves,
+    everything_in,
     fields,
 )
 from secateur.pruning.predicate.nodes import Predicate, Truth
-from secateur.pruning.predicate.patterns.text_tests import InLowerCase, OnlySpark, Search
+from secateur.pruning.predicate.patterns.letter_case import LOCALES
 from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.text_rows import inside, is_null, text_outcomes
-from secateur.pruning.zones import Zones
-from secateur.values import Kind, keys_of, kind_of
+from secateur.pruning.row_values import Rows, column, is_by_locale
+from secateur.pruning.text_rows import inside, value_outcomes
+from secateur.values import Kind, kind_of
 
 CHUNK = 1 << 14  # rows whose functions are computed in one step
 CHUNK_BYTES = 1 << 24  # of text, as each key is as wide as the longest
@@ -78,43 +78,56 @@ def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
+    """Evaluate a leaf; where letters beyond ASCII change case, all locales must agree."""
+    outcomes = _in_locale(leaf, batch, LOCALES[0])
+    if not any(is_by_locale(part) for part in _evaluated(leaf)):
+        return outcomes
+    others = Rows(batch).beyond_ascii(fields(leaf))
+    if others.any():
+        part, found = batch.filter(pa.array(others)), outcomes[others]
+        for locale in LOCALES[1:]:
+            found = np.where(_in_locale(leaf, part, locale) == found, found, np.uint8(EVERYTHING))
+        outcomes[others] = found
+    return outcomes
+
+
+def _evaluated(leaf: Leaf) -> Iterator[object]:
+    """Yield what is evaluated on rows of a leaf: everything below it, and the values that it tests."""
+    for part in everything_in(leaf):
+        yield part
+        if isinstance(part, TextMatch) and isinstance(part.test, OfValue):
+            yield from everything_in(part.test.value)
+
+
+def _in_locale(leaf: Leaf, batch: pa.RecordBatch, locale: str) -> np.ndarray:
+    rows = Rows(batch, locale)
     match leaf:
         case Truth(value):
             return np.full(batch.num_rows, of_truth(value), np.uint8)
         case Unsupported(sql, reason):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
-        case TextMatch(test=OnlySpark(reason), sql=sql):
-            raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
-        case TextMatch(Apply() | Conditional() | Constant(), sql=sql):
-            raise UnsupportedPredicate(f"only Spark can evaluate {sql}, on a computed text: use plan.to_spark(spark)")
         case Holds(field, ranges):
             return _elements_inside(column(batch, field), ranges)
         case Missing(Field() as field):
             return np.where(is_null(column(batch, field)), np.uint8(TRUE), np.uint8(FALSE))
         case Within(Field() as field, ranges, fails=None):
-            values = column(batch, field)
-            return _truth_of(inside(values, ranges), is_null(values))
-        case TextMatch(Field() as field, Search() | InLowerCase() as test):
-            return text_outcomes(test, column(batch, field))
+            return value_outcomes(ranges, column(batch, field))
+        case Within(Apply(function) as operand, ranges, fails=None, sql=sql) if function.on_rows is not None:
+            return rows.of_value(operand, ranges, sql)
+        case TextMatch():
+            return rows.test(leaf)
         case _:
-            return _computed(leaf, batch)
+            return _computed(leaf, batch, locale)
 
 
-def _computed(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
+def _computed(leaf: Leaf, batch: pa.RecordBatch, locale: str) -> np.ndarray:
     """Evaluate a leaf over values computed from columns, in batches of rows."""
     needed = fields(leaf)
-    on_text = [
-        part_leaf
-        for part_leaf in all_leaves(leaf)
-        if isinstance(part_leaf, TextMatch) and isinstance(part_leaf.operand, Field)
-    ]
     outcomes = []
     step = at_once(leaf, _rows_at_once([column(batch, field) for field in needed]))
     for start in range(0, max(batch.num_rows, 1), step):
         part = batch.slice(start, step)
-        tests: dict[Leaf, np.ndarray] = {part_leaf: _leaf(part_leaf, part) for part_leaf in on_text}
-        zones = {field: _points(part, field) for field in needed}
-        outcomes.append(outcomes_over(leaf, ColumnSubset(part.num_rows, zones, single=True, tests=tests)))
+        outcomes.append(outcomes_over(leaf, Rows(part, locale).subset(leaf)))
     return np.concatenate(outcomes)
 
 
@@ -122,21 +135,6 @@ def _rows_at_once(columns: Sequence[pa.Array]) -> int:
     texts = [array for array in columns if kind_of(array.type) is Kind.BYTES]
     longest = max((pc.max(pc.binary_length(text)).as_py() or 0 for text in texts), default=0)
     return max(1, min(CHUNK, CHUNK_BYTES // (longest + 8)))
-
-
-def _points(batch: pa.RecordBatch, field: Field) -> Zones:
-    values = column(batch, field)
-    keys, null = keys_of(values), is_null(values)
-    value = np.where(null, np.uint8(0), np.uint8(TRUE | FALSE))
-    return Zones(keys, keys, value, np.where(null, np.uint8(NULL), np.uint8(0)))
-
-
-def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    """Return the values of a field, null if any enclosing struct is null."""
-    values = batch.column(field.path[0])
-    for name in field.path[1:]:
-        values = pc.struct_field(values, name)
-    return values
 
 
 def _elements_inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.pruning.arrow_texts import flags, is_ascii, is_null, is_utf8, matches
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.patterns.java_regex import FINAL_LINE_END
 from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
@@ -15,17 +16,13 @@ from secateur.pruning.predicate.patterns.text_tests import InLowerCase, Search
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind, keys_of
 
-_UTF8 = (  # what it is, byte by byte
-    r"\A(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
-    r"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
-    r"|\xf4[\x80-\x8f][\x80-\xbf]{2})*\z"
-)
 
-
-def text_outcomes(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
+def text_outcomes(test: Search | InLowerCase | RangeSet, texts: pa.Array) -> np.ndarray:
     """Return the outcome of a test on every text, or all three where only Spark knows it: uint8 of shape (n,)."""
+    if isinstance(test, RangeSet):
+        return value_outcomes(test, texts)
     if isinstance(test, Search) and test.bytewise:
-        return _truth_of(texts, _matches(test.regex, texts.cast(pa.binary())))
+        return _truth_of(texts, matches(test.regex, texts.cast(pa.binary())))
     return _where(is_utf8(texts), texts, lambda known: _of_decoded(test, known))
 
 
@@ -34,7 +31,7 @@ def _of_decoded(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
         case InLowerCase(by_locale):
             return _in_lower_case(by_locale, texts)
         case Search(ascii_only=True):
-            return _where(_is_ascii(texts), texts, lambda plain: _matches_line(test, plain))
+            return _where(is_ascii(texts), texts, lambda plain: _matches_line(test, plain))
         case _:
             return _matches_line(test, texts)
 
@@ -42,7 +39,7 @@ def _of_decoded(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
 def _in_lower_case(by_locale: tuple[RangeSet | Search, ...], texts: pa.Array) -> np.ndarray:
     """Test texts in lower case; beyond ASCII all locales must agree."""
     outcomes = _matches_line(by_locale[0], lowered_texts(texts, LOCALES[0]))
-    if (plain := _is_ascii(texts)).all():
+    if (plain := is_ascii(texts)).all():
         return outcomes
     others = texts.filter(pa.array(~plain))
     sure = ~has_doubtful(others)
@@ -55,12 +52,12 @@ def _in_lower_case(by_locale: tuple[RangeSet | Search, ...], texts: pa.Array) ->
 def _matches_line(test: RangeSet | Search, texts: pa.Array) -> np.ndarray:
     match test:
         case RangeSet():
-            return _truth_of(texts, inside(texts, test))
+            return value_outcomes(test, texts)
         case Search(regex, before_line_end=before):
-            matches = _matches(regex, texts)
-            if before and (ended := _matches(FINAL_LINE_END, texts)).any():
-                matches |= ended & _matches(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
-            return _truth_of(texts, matches)
+            found = matches(regex, texts)
+            if before and (ended := matches(FINAL_LINE_END, texts)).any():
+                found |= ended & matches(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
+            return _truth_of(texts, found)
 
 
 def _where(known: np.ndarray, texts: pa.Array, evaluate: Callable[[pa.Array], np.ndarray]) -> np.ndarray:
@@ -72,21 +69,9 @@ def _where(known: np.ndarray, texts: pa.Array, evaluate: Callable[[pa.Array], np
     return outcomes
 
 
-def is_utf8(texts: pa.Array) -> np.ndarray:
-    """Return which texts are UTF-8, or NULL: bool of shape (n,)."""
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return _matches(_UTF8, texts.cast(pa.binary())) | is_null(texts)
-    return np.ones(len(texts), bool)
-
-
-def _is_ascii(texts: pa.Array) -> np.ndarray:
-    return flags(pc.string_is_ascii(texts)) | is_null(texts)
-
-
-def _matches(regex: str, texts: pa.Array) -> np.ndarray:
-    return flags(pc.match_substring_regex(texts, regex))
+def value_outcomes(ranges: RangeSet, values: pa.Array) -> np.ndarray:
+    """Return whether each value has a key in the set, NULL for NULL: uint8 of shape (n,)."""
+    return _truth_of(values, inside(values, ranges))
 
 
 def _truth_of(texts: pa.Array, holds: np.ndarray) -> np.ndarray:
@@ -119,13 +104,3 @@ def _among(values: pa.Array, points: RangeSet) -> np.ndarray:
     contained = np.zeros(len(values), bool)
     contained[short] = points.contains(keys)[:-1]
     return contained
-
-
-def is_null(values: pa.Array) -> np.ndarray:
-    """Return which values are NULL: bool of shape (n,)."""
-    return flags(pc.is_null(values))
-
-
-def flags(values: pa.Array) -> np.ndarray:
-    """Return Arrow's booleans as numpy's, with FALSE for NULL."""
-    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), bool)

@@ -343,3 +343,15 @@ def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> N
     assert (tmp_path / "_secateur").exists()
     assert json.loads(run("drop", tmp_path, "--yes", "--json").stdout)["files"] == would["files"]
     assert run("inspect", tmp_path).exit_code == 2
+
+
+def test_expressions_are_indexed_where_columns_are_named(golden: Path) -> None:
+    """Commas inside of parentheses and quotes separate nothing."""
+    asked = ["--bloom", "id,concat('a, b', CAST(id AS STRING))", "--zone-map", "id * 2,id % 7", "--json"]
+    built = json.loads(run("index", golden, *asked).stdout)
+    assert built["bloom"] == ["id", "concat('a, b', CAST(`id` AS STRING))"]
+    assert built["columns"][-3:] == ["(`id` * 2)", "(`id` % 7)", "concat('a, b', CAST(`id` AS STRING))"]
+    assert json.loads(run("refresh", golden, "--zone-map", "id - 1", "--json").stdout)["segments_amended"]
+    assert "(`id` - 1)" in run("inspect", golden).output
+    refused = run("index", golden, "--bloom", "lower(idd)")
+    assert refused.exit_code != 0 and "did you mean id" in refused.output

@@ -60,6 +60,32 @@ def kept(table: Any, predicate: str, **options: Any) -> tuple[int, int]:
     return len(plan.blocks), plan.to_arrow().num_rows
 
 
+def test_an_indexed_expression_survives_the_renaming_of_its_columns(events: Table) -> None:
+    table = sec.open_table(events)
+    built = sec.build_index(table, bloom=["upper(who.name)"], zone_map=["user * 2"], fpr=1e-9)
+    assert built.columns[-2:] == ("(`user` * 2)", "upper(`who`.`name`)")
+    assert kept(table, "upper(who.name) = 'N3-7'") == (1, 1)
+    with events.update_schema() as update:
+        update.rename_column("who.name", "called")
+        update.rename_column("user", "visitor")
+    renamed = sec.open_table(events.refresh())
+    assert kept(renamed, "upper(who.called) = 'N3-7'") == (1, 1)
+    assert len(sec.prune(renamed, "visitor * 2 = 1000").blocks) == 0
+    assert sec.describe_index(renamed).bloom == ("upper(`who`.`called`)",)
+    events.append(rows_of_renamed(events))
+    longer = sec.open_table(events.refresh())
+    assert kept(longer, "upper(who.called) = 'NEW'") == (1, 1)
+    sec.refresh_index(longer)
+    assert kept(longer, "upper(who.called) = 'NEW'") == (1, 1)
+    assert len(sec.prune(longer, "upper(who.called) = 'OLD'").blocks) == 0
+
+
+def rows_of_renamed(table: Table) -> pa.Table:
+    """A row with the new names."""
+    row = {"day": [9], "visitor": [1], "who": [{"called": "new", "age": 1}]}
+    return pa.table(row, schema=table.schema().as_arrow())
+
+
 def test_columns_are_asked_for_by_their_names(spark: SparkSession, events: Table) -> None:
     table = sec.open_table(events)
     found = sec.build_index(

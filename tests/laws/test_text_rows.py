@@ -15,7 +15,13 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import left_to_spark
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.patterns.java_regex import Untranslatable, translated
-from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
+from secateur.pruning.predicate.patterns.letter_case import (
+    LOCALES,
+    has_doubtful,
+    has_doubtful_upper,
+    lowered_texts,
+    uppered_texts,
+)
 from secateur.pruning.rows import truth
 from tests.support.oracle import ask
 from tests.support.profiles import examples
@@ -61,10 +67,48 @@ def java_expressions(draw: st.DrawFn) -> tuple[str, str]:
     return flags + pattern, text + draw(st.sampled_from(ENDS))
 
 
+PARTS = [
+    "upper({})",
+    "lower({})",
+    "initcap({})",
+    "trim({})",
+    "ltrim({})",
+    "rtrim({})",
+    "btrim({})",
+    "replace({}, 'a', 'bé')",
+    "replace({}, '', 'b')",
+    "concat({}, '-', lower(s))",
+    "coalesce(nullif({}, 'a'), 'none')",
+    "split({}, ' ')[0]",
+    "get(split({}, '\\\\.'), 1)",
+    "get(split({}, ' ', 2), 1)",
+    "get(split({}, 'a', -1), 2)",
+    "split_part({}, ' ', 1)",
+    "split_part({}, 'a', -2)",
+    "split_part({}, '😀', 2)",
+    "CASE WHEN upper(s) LIKE 'A%' THEN {} ELSE 'B' END",
+]
+
+
+@st.composite
+def computed(draw: st.DrawFn) -> tuple[str, str]:
+    """A condition on a text computed from `s` by some functions, and a text for which it is often TRUE."""
+    text = draw(st.text([*"aAbBiIßéÉ\u03c3😀 .-_1"], max_size=8))
+    value, like = "s", draw(st.sampled_from([text[:2], text.lower(), text.upper(), text.strip(), text[1:3]]))
+    for _ in range(draw(st.integers(1, 2))):
+        start, length = draw(st.integers(-4, 4)), draw(st.integers(-1, 5))
+        parts = [*PARTS, f"substring({{}}, {start}, {length})", f"substring({{}}, {start})"]
+        value = draw(st.sampled_from(parts)).format(value)
+    shown = quoted(like)
+    tests = [f"= {shown}", f"<> {shown}", f"IN ({shown}, 'a', '')", f"> {shown}", f"LIKE {quoted(like + '%')}"]
+    tests += [f"ILIKE {quoted('%' + like)}", "RLIKE '^[aA].*'", "IS NULL", "= upper(s)", "<=> trim(s)"]
+    return f"{value} {draw(st.sampled_from(tests))}", text
+
+
 @st.composite
 def conditions(draw: st.DrawFn) -> tuple[str, str]:
     """A condition on the text `s`, and a text for which it is often TRUE."""
-    match draw(st.sampled_from(["rlike", "rlike", "like", "lower", "place"])):
+    match draw(st.sampled_from(["rlike", "rlike", "like", "lower", "place", "computed", "computed"])):
         case "rlike":
             pattern, text = draw(java_expressions())
             return f"{draw(st.sampled_from(['s', 's', 'lower(s)']))} RLIKE {quoted(pattern)}", text
@@ -72,6 +116,8 @@ def conditions(draw: st.DrawFn) -> tuple[str, str]:
             pattern, _, text = draw(likes())
             operand = draw(st.sampled_from(["s LIKE", "lower(s) LIKE", "s ILIKE", "s ILIKE", "upper(s) LIKE"]))
             return f"{operand} {quoted(pattern)}", draw(st.sampled_from([text, text.upper(), text.lower()]))
+        case "computed":
+            return draw(computed())
         case "lower":
             text = draw(st.text("aAbIİiÍΣé", max_size=4))
             shown = quoted(text.lower())
@@ -130,6 +176,24 @@ def test_lower_case_is_that_of_spark(spark: SparkSession) -> None:
         ours = lowered_texts(pa.array(known), locale.replace("az", "tr") if locale in ("az", *LOCALES) else "")
         theirs = java.lowerCase("|".join(known), spark._jvm.java.util.Locale.forLanguageTag(locale))  # type: ignore[union-attr]
         assert theirs.split("|") == ours.to_pylist(), locale
+
+
+def test_upper_case_is_that_of_spark(spark: SparkSession) -> None:
+    """Character by character, as lower case is."""
+    doubtful = has_doubtful_upper(pa.array(CHARACTERS))
+    known = [c for c, is_doubtful in zip(CHARACTERS, doubtful, strict=True) if not is_doubtful]
+    assert len(known) > 0.94 * len(CHARACTERS)
+    found = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "upper(c) AS u").toArrow()
+    assert found["u"].to_pylist() == uppered_texts(pa.array(found["c"].to_pylist()), "").to_pylist()
+    jvm = spark._jvm
+    assert jvm is not None
+    for locale in (*LOCALES, "az", "de", "el", "nl", "hy"):
+        by_rule = locale.replace("az", "tr") if locale in ("az", *LOCALES) else ""
+        ours = uppered_texts(pa.array(["i", "\u0131", *known]), by_rule).to_pylist()
+        text, of_java = "|".join(["i", "\u0131", *known]), jvm.java.util.Locale.forLanguageTag(locale)
+        assert jvm.org.apache.commons.lang3.StringUtils.upperCase(text, of_java).split("|") == ours, locale
+        icu = jvm.com.ibm.icu.lang.UCharacter.toUpperCase(jvm.com.ibm.icu.util.ULocale(locale), text)
+        assert icu.split("|") == ours, locale
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from secateur.pruning.predicate.bound import Field, all_leaves, fields, is_suppo
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.rows import column, truth
+from secateur.pruning.row_values import column
+from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from secateur.index.build.options import NGRAM_BYTES
 from secateur.index.filters.ngrams import LEAST_GRAM
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOption
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOption, name_of
 from secateur.index.read.lookup import parts_to_look_up
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field, Leaf, Within
@@ -49,7 +49,7 @@ def offers(leaf: Leaf) -> list[Offer]:
 
 
 def _offers(question: Question) -> Iterator[Offer]:
-    name = ".".join(question.column.path)
+    name = name_of(question.column.path)
     match question:
         case Values():
             options = [FilterOption(kind, name) for kind in (BLOOM, POSTINGS)]

@@ -21,7 +21,7 @@ from secateur.index.zones import zonemap
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.rows import column
+from secateur.pruning.row_values import column
 from secateur.pruning.stages.survivors import evaluate_refuted
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, is_float, kind_of

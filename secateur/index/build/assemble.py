@@ -16,14 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, ValuesSketch, measure
-from secateur.index.build.options import filters_of
+from secateur.index.build.options import expressions_of, filters_of
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn, Store
+from secateur.index.model import (
+    BLOOM,
+    NGRAM,
+    POSTINGS,
+    BlockTable,
+    BuildOptions,
+    Filter,
+    IndexedColumn,
+    Store,
+    name_of,
+)
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import pays
@@ -37,6 +47,8 @@ from secateur.index.zones.page_locations import (
 from secateur.index.zones.page_statistics import PageTable, concat_pages, whole_blocks
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zones.zonemap import ZoneMap
+from secateur.pruning.predicate.bound import Operand
+from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression
 from secateur.values import Keys, is_float, ordered_kind, same_width
 
 NGRAM_FPR = 0.01  # per gram; a needle has several, all of which must be present
@@ -84,6 +96,13 @@ class Recipe:
     sort_key: Sequence[SortColumn] = ()
     tuples: IndexedColumn | None = None  # the column for the bounds of the sort key's tuples
     page_locations: bool = True
+    expressions: Sequence[str] = ()  # that are indexed
+
+    @property
+    def operands(self) -> dict[tuple[str, ...], Operand]:
+        """The indexed expressions by path, bound in the process that computes them."""
+        bound = (indexed_expression(sql, self.schema) for sql in self.expressions)
+        return {expression.field.path: expression.operand for expression in bound}
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
@@ -97,12 +116,13 @@ def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOp
         columns,
         filters,
         [NGRAM_FPR if filter_.kind == NGRAM and options.fpr is None else rate for filter_ in filters],
-        [filter_ for filter_ in filters if filter_.kind == BLOOM and ".".join(filter_.path) in native],
-        [column for column in columns if ".".join(column.path) in options.gaps],
+        [filter_ for filter_ in filters if filter_.kind == BLOOM and name_of(filter_.path) in native],
+        [column for column in columns if name_of(column.path) in options.gaps],
         options.pages,
         key,
         tuple_column(key, schema),
         options.page_locations,
+        [expression.sql for expression in expressions_of(options, schema)],
     )
 
 
@@ -185,7 +205,11 @@ def assembled(
 
 def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector]) -> FileStatistics:
     """Return the statistics of one file; the contents of its filters go to the collectors."""
-    zone_maps = {c: source.zone_map(c.path, c.type) for c in recipe.columns if c != recipe.tuples}
+    operands = recipe.operands
+    expressions = [c for c in recipe.columns if c.path in operands]
+    stored = [c for c in recipe.columns if c != recipe.tuples and c not in expressions]
+    zone_maps = {c: source.zone_map(c.path, c.type) for c in stored}
+    zone_maps |= {c: zonemap.unknown(ordered_kind(c.type), len(source.row_count)) for c in expressions}
     unsettled = [c for c, zone_map in zone_maps.items() if _unsettled(zone_map, c, source.row_count)]
     bounds = {c: BoundsSketch(c, c in recipe.gaps) for c in dict.fromkeys((*unsettled, *recipe.gaps))}
     key = [ValuesSketch() for _ in recipe.sort_key] if recipe.tuples is not None else []
@@ -203,10 +227,10 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
                 readings.append(reading)
             else:
                 collector.writer.add_bits(native.encoding.code, np.unpackbits(bit_vector(bits), bitorder="little"))
-        measure(source.read, row_group, readings, recipe.schema)
+        measure(source.read, row_group, readings, recipe.schema, operands)
         tuples.append([values for sketch in key if (values := sketch.values) is not None])
     zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
-    pages = source.pages(zone_maps) if recipe.pages else {}
+    pages = source.pages({c: zone_maps[c] for c in stored}) if recipe.pages else {}
     if recipe.tuples is not None:
         rows = [values if len(values) == len(key) else None for values in tuples]
         zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)

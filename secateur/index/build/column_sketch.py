@@ -6,8 +6,9 @@ holds between two blocks is bounded, whatever a row group holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,9 @@ from secateur.index.model import POSTINGS, Filter, IndexedColumn
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.zones.zonemap import ZoneMap
+from secateur.pruning.predicate.bound import Operand
+from secateur.pruning.predicate.bound import fields as fields_of
+from secateur.pruning.row_values import UnknownValue, all_values
 from secateur.values import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26
@@ -51,10 +55,24 @@ class ColumnReading:
     sketch: Sketch
 
 
-def measure(read: ReadColumns, row_group: int, readings: Sequence[ColumnReading], schema: pa.Schema) -> None:
-    """Feed the values of one row group to sketches, reading every top-level column once."""
-    for root in dict.fromkeys(reading.path[0] for reading in readings):
-        of_column = [reading for reading in readings if reading.path[0] == root]
+def measure(
+    read: ReadColumns,
+    row_group: int,
+    readings: Sequence[ColumnReading],
+    schema: pa.Schema,
+    operands: Mapping[tuple[str, ...], Operand] = MappingProxyType({}),
+) -> None:
+    """Feed the values of one row group to sketches, reading every top-level column once.
+
+    The columns of expressions, whose `operands` have their paths, are read for each expression again.
+    """
+    for path, operand in operands.items():
+        of_expression = [reading.sketch for reading in readings if reading.path == path]
+        if of_expression:
+            _measure_expression(read, row_group, of_expression, schema, operand)
+    columns = [reading for reading in readings if reading.path not in operands]
+    for root in dict.fromkeys(reading.path[0] for reading in columns):
+        of_column = [reading for reading in columns if reading.path[0] == root]
         try:
             for values in _chunks(batch.column(0) for batch in read(row_group, [schema.field(root)])):
                 for reading in of_column:
@@ -65,6 +83,25 @@ def measure(read: ReadColumns, row_group: int, readings: Sequence[ColumnReading]
         else:
             for reading in of_column:
                 reading.sketch.end()
+
+
+def _measure_expression(
+    read: ReadColumns, row_group: int, sketches: Sequence[Sketch], schema: pa.Schema, operand: Operand
+) -> None:
+    """Feed the values of an expression to its sketches; the block is unknown if one of its values is."""
+    roots = [schema.field(root) for root in dict.fromkeys(field.path[0] for field in fields_of(operand))]
+    try:
+        for batch in read(row_group, roots):
+            rows = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
+            for values in all_values(operand, rows):
+                for sketch in sketches:
+                    sketch.add(values)
+    except (OldCalendar, NotInFile, UnknownValue):
+        for sketch in sketches:
+            sketch.give_up()
+    else:
+        for sketch in sketches:
+            sketch.end()
 
 
 def _chunks(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

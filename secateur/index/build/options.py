@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
-from secateur.errors import InvalidOption
+from secateur.errors import InvalidOption, UnknownColumn
 from secateur.index.build.auto_index import GAPS
 from secateur.index.filters.ngrams import LEAST_GRAM, MOST_GRAM
 from secateur.index.model import (
@@ -23,11 +24,14 @@ from secateur.index.model import (
     FilterOption,
     IndexedColumn,
     indexed_columns,
+    name_of,
 )
 from secateur.index.naming import ByFieldId, ColumnNaming, Path
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression, indexed_expression, normalised
+from secateur.pruning.predicate.indexed.indexed_expressions import renamed as with_names
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.values import Kind, kind_of
@@ -35,6 +39,7 @@ from secateur.values import Kind, kind_of
 Columns = Sequence[str] | Mapping[str, object]
 NGRAM_BYTES = 5
 NATIVE = "native"
+_NAME = re.compile(r"[^()+*/%<>=|'\"-]+")  # of a column; anything else may be an expression
 
 
 def filter_options(
@@ -93,21 +98,60 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
         return resolve(Column(name), binder).path
 
     key = (replace(column, path=path(column.path)) for column in parse_sort_key(options.sort_key))
+    expressions = dict.fromkeys(normalised(name, schema) for name in options.expressions)
+
+    def called(name: str) -> str:
+        column = column_called(name, schema)
+        if column is not None:
+            return ".".join(column)
+        sql = normalised(name, schema)
+        expressions[sql] = None
+        return sql
+
     resolved = replace(
         options,
         sort_key=tuple(map(str, key)),
-        filters=tuple(
-            replace(filter_, column=".".join(path(split_name(filter_.column)))) for filter_ in options.filters
-        ),
-        gaps=tuple(".".join(path(split_name(name))) for name in options.gaps),
+        filters=tuple(replace(filter_, column=called(filter_.column)) for filter_ in options.filters),
+        gaps=tuple(map(called, options.gaps)),
     )
-    known = {".".join(column.path): column.type for column in indexed_columns(schema)}
+    resolved = replace(resolved, expressions=tuple(expressions))
+    known = {name_of(column.path): column.type for column in (*indexed_columns(schema), *computed(resolved, schema))}
     for name in resolved.gaps:
         if name not in known or kind_of(known[name]) is not Kind.WORD:
             raise InvalidOption(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
     for option in resolved.filters:
-        _filter(option, schema)
+        _filter(option, schema, resolved.expressions)
     return resolved
+
+
+def column_called(name: str, schema: pa.Schema) -> Path | None:
+    """Return the path of the column with a name; None for an expression.
+
+    Raises UnknownColumn, AmbiguousColumn for what is neither.
+    """
+    parts = split_name(name)
+    try:
+        path = resolve(Column(parts), Binder(schema, dt.UTC)).path
+    except UnknownColumn:
+        if _NAME.fullmatch(name):
+            raise
+        return None
+    return path if len(path) == len(parts) or _NAME.fullmatch(name) else None
+
+
+def expressions_of(options: BuildOptions, schema: pa.Schema) -> list[IndexedExpression]:
+    """Return the indexed expressions of a table, except those that its columns no longer allow."""
+    expressions = []
+    for sql in options.expressions:
+        with suppress(InvalidOption, UnknownColumn):
+            expressions.append(indexed_expression(sql, schema))
+    return expressions
+
+
+def computed(options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:
+    """Return the columns of an index that hold the values of expressions."""
+    fields = [expression.field for expression in expressions_of(options, schema)]
+    return [IndexedColumn(field.path, field.type) for field in fields]
 
 
 def called_in_index(
@@ -130,6 +174,8 @@ def called_in_table(options: BuildOptions, naming: ColumnNaming) -> BuildOptions
 
 def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
     def renamed(column: str) -> str:
+        if column in options.expressions:
+            return with_names(column, lambda path: names.get(path, path))
         return ".".join(next((new for old, new in names.items() if ".".join(old) == column), (column,)))
 
     key = (replace(item, path=names.get(item.path, item.path)) for item in parse_sort_key(options.sort_key))
@@ -138,6 +184,7 @@ def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
         sort_key=tuple(map(str, key)),
         filters=tuple(replace(item, column=renamed(item.column)) for item in options.filters),
         gaps=tuple(map(renamed, options.gaps)),
+        expressions=tuple(map(renamed, options.expressions)),
         choices=tuple(replace(item, column=renamed(item.column)) for item in options.choices),
     )
 
@@ -168,13 +215,15 @@ def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
     filters = []
     for option in options.filters:
         with suppress(InvalidOption):
-            filters.append(_filter(option, schema))
+            filters.append(_filter(option, schema, options.expressions))
     return filters
 
 
-def _filter(option: FilterOption, schema: pa.Schema) -> Filter:
+def _filter(option: FilterOption, schema: pa.Schema, expressions: Collection[str]) -> Filter:
     """Return the filter of an option. Raises InvalidOption if it cannot be built."""
-    field = _field(option.column, schema)
+    if option.column in expressions and option.native:
+        raise InvalidOption(f"the files have no bloom filters of {option.column}, an expression")
+    field = _computed_field(option, schema) if option.column in expressions else _field(option.column, schema)
     if field is None:
         raise InvalidOption(f"the table has no column {option.column}")
     type_ = hashed_type(field.type)
@@ -185,6 +234,13 @@ def _filter(option: FilterOption, schema: pa.Schema) -> Filter:
     if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
         raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
     return Filter(option.kind, field.path, type_, option.gram, option.folded)
+
+
+def _computed_field(option: FilterOption, schema: pa.Schema) -> Field | None:
+    """Return the field of an indexed expression; None where its columns are gone."""
+    with suppress(UnknownColumn):
+        return indexed_expression(option.column, schema).field
+    return None
 
 
 def _field(name: str, schema: pa.Schema) -> Field | None:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.model import BlockTable, is_tuple_column
+from secateur.index.model import BlockTable, is_derived
 from secateur.index.segments.segment_file import PAGE
 from secateur.index.zones.page_locations import BlockLocations, concat_locations, unknown_locations
 from secateur.index.zones.page_statistics import PageTable, take_pages
@@ -24,7 +24,7 @@ from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
 from secateur.pruning.zones import Zones, concat_zones, unknown_zones
 from secateur.ragged import offsets_of
-from secateur.values import Kind, kind_of
+from secateur.values import kind_of, ordered_kind
 
 LOOSE = -1  # segment number of blocks outside every segment
 
@@ -43,14 +43,14 @@ class LooseBlocks:
     sources: Sequence[OpenFile]  # the files that hold these blocks, in order
 
     def zones(self, column: Field) -> Zones:
-        """Return the zone maps of an ordered column; the tuples of a sort key are unknown."""
-        if is_tuple_column(column.path):
-            return unknown_zones(Kind.BYTES, len(self.blocks))
+        """Return the zone maps of an ordered column; tuples of a sort key and expressions are unknown."""
+        if is_derived(column.path):
+            return unknown_zones(ordered_kind(column.type), len(self.blocks))
         return self._zone_map(column).zones(self.blocks.row_count)
 
     def null_counts(self, column: Field) -> np.ndarray:
         """Return the NULL count of an ordered column in every block; -1 where unknown."""
-        return self._zone_map(column).null_count
+        return np.full(len(self.blocks), -1) if is_derived(column.path) else self._zone_map(column).null_count
 
     def _zone_map(self, column: Field) -> ZoneMap:
         return concat([source.zone_map(column.path, column.type) for source in self.sources])

@@ -376,6 +376,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         fan_out=int(meta["fan_out"]),
         choices=tuple(_choice(described) for described in meta["choices"]),
         page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
+        expressions=tuple(map(str, meta.get("expressions", ()))),  # absent in snapshots before there were any
     )
 
 

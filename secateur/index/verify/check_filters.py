@@ -17,7 +17,7 @@ from secateur.index.filters.hashing import hash_canonical, hash_keys
 from secateur.index.filters.ngrams import token_key
 from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import matrix_rows
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
 from secateur.index.read.loader import IndexMemory
 from secateur.index.verify.check_statistics import Contradiction, shown
 from secateur.pruning.predicate.patterns.pieces import fold, tokens_in
@@ -57,7 +57,7 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
         return None
     key = keys[int(np.argmin(held))]
     type_ = filter_.type if filter_.kind in (BLOOM, POSTINGS) else pa.binary()
-    return Contradiction(".".join(filter_.path), f"the filter ({filter_.kind})", "without it", shown(key, type_))
+    return Contradiction(name_of(filter_.path), f"the filter ({filter_.kind})", "without it", shown(key, type_))
 
 
 def _asked(filter_: Filter, values: pa.Array) -> list[Key]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import truths
-from secateur.index.model import IndexedColumn
+from secateur.index.model import IndexedColumn, name_of
 from secateur.index.zones.sort_key import SortColumn
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.key_bytes import encode_rows
@@ -131,7 +131,7 @@ class ColumnWitness:
 
     @property
     def name(self) -> str:
-        return ".".join(self.column.path)
+        return name_of(self.column.path)
 
     def add(self, values: pa.Array) -> None:
         """Check the next values of the block."""

@@ -119,7 +119,7 @@ class _Table:
         for leaf in served:
             may_hold = np.array([self.facts[place].filters[offer].may_hold[leaf] for place in sample.places])
             refuted[leaf] = ~may_hold | refuted.get(leaf, np.zeros(len(may_hold), bool))
-        survivors = int(survives(evaluate_refuted(sample.plan.predicate, sample.chosen, refuted)).sum())
+        survivors = int(survives(evaluate_refuted(sample.plan.survivors.predicate, sample.chosen, refuted)).sum())
         blocks = len(sample.blocks)
         left = estimated(survivors, len(sample.at), blocks, self._typical(sample, served))
         wrong = max(false_positives(offer, leaf, len(self.every)) for leaf in served)
@@ -145,7 +145,9 @@ class _Table:
         samples = [self.facts[place].samples[field] for place in sample.places]
         gaps = gaps_over([None if column_sample is None else gaps_of(column_sample) for column_sample in samples])
         blocks = with_gaps(sample.chosen, {field: gaps})
-        survivors = int(survives(evaluate_refuted(sample.plan.predicate, blocks, self._existing(sample))).sum())
+        survivors = int(
+            survives(evaluate_refuted(sample.plan.survivors.predicate, blocks, self._existing(sample))).sum()
+        )
         return sample.now.scaled(
             estimated(survivors, len(sample.at), len(sample.blocks), self._typical(sample, sample.leaves))
         )
@@ -195,9 +197,11 @@ class _Table:
         return may_match
 
     def _true_of(self, sample: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
-        """Return the rows for which leaves already served by filters are TRUE."""
+        """Return the rows for which leaves already served by filters are TRUE, but for those on indexed expressions."""
         outcomes = {}
-        for leaf in sample.plan.survivors.evidence:
+        for leaf in sample.leaves:
+            if leaf not in sample.plan.survivors.evidence:
+                continue
             try:
                 outcomes[leaf] = np.concatenate([survives(truth(leaf, batch)) for batch in batches])
             except UnsupportedPredicate:

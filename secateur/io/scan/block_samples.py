@@ -30,7 +30,8 @@ from secateur.pruning.explain.advice import Amount
 from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
-from secateur.pruning.rows import column, possible_rows
+from secateur.pruning.row_values import column
+from secateur.pruning.rows import possible_rows
 from secateur.pruning.statistics import Blocks
 from secateur.values import kind_of
 

@@ -54,7 +54,7 @@ def explanation(plan: PlannedScan) -> Explanation:
         offers=lambda leaf: [_missing(offer.structure, offer.column, offer.argument) for offer in offers(leaf)],
         gap_offers=lambda leaf: [_missing("gaps", offer, gaps_argument(offer)) for offer in gap_columns(leaf)],
     )
-    return explained(plan.predicate, index, files_not_known)
+    return explained(plan.survivors.predicate, index, files_not_known)
 
 
 def _missing(structure: str, column: Field, argument: str) -> Structure:
@@ -79,10 +79,10 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
     catalog = plan.opened.catalog
     segment = catalog.segment_of_file(file)
     segments = np.unique(blocks.segment[blocks.segment >= 0])
-    answers = answers_of(plan.predicate, catalog, segments)
+    answers = answers_of(plan.survivors.predicate, catalog, segments)
     evidence, implied = evidence_in(answers), implied_by(plan.predicate, plan.opened)
     stages = _stages(plan, file, segment, blocks.row_group)
-    conditions_by_block = conditions_of(plan.predicate, blocks, evidence)
+    conditions_by_block = conditions_of(plan.survivors.predicate, blocks, evidence)
     reasons = []
     for i, (row_group, stage) in enumerate(zip(blocks.row_group.tolist(), stages, strict=True)):
         block = blocks.take(np.array([i]))
@@ -91,7 +91,15 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
             reasons.append(Why(path, row_group, True, None, None, _residual(plan, file, row_group), conditions))
             continue
         pruned = Pruned(
-            plan.predicate, implied, _sort_key(plan), catalog, plan.limit, plan.order_by, segment, block, answers
+            plan.survivors.predicate,
+            implied,
+            _sort_key(plan),
+            catalog,
+            plan.limit,
+            plan.order_by,
+            segment,
+            block,
+            answers,
         )
         reasons.append(Why(path, row_group, False, stage, pruned.cause(stage), None, conditions))
     return reasons

@@ -14,10 +14,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import flags
 from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
 from secateur.index.build.column_sketch import nested
+from secateur.index.build.options import expressions_of
 from secateur.index.build.tasks import RunTasks
-from secateur.index.model import BlockTable, Filter, IndexedColumn, is_tuple_column
+from secateur.index.model import BlockTable, Filter, IndexedColumn, is_derived, is_tuple_column
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
@@ -33,7 +35,9 @@ from secateur.io.scan.block_list import BlockList
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import FileBlocks, FileRows
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
+from secateur.pruning.row_values import Rows
 from secateur.values import Key, keys_of
 
 MOST_DRAWN = 4  # values of a column that a block contributes to random predicates
@@ -164,6 +168,11 @@ class SegmentAuditor:
                 self._column(path, rows, row_group, block, root)
             except (OldCalendar, NotInFile) as error:
                 self.findings.skipped.append(str(error))
+        for expression in self._expressions:
+            try:
+                self._expression(path, rows, row_group, block, expression)
+            except (OldCalendar, NotInFile) as error:
+                self.findings.skipped.append(str(error))
         with self.memory.faults.tolerated():
             self._tuples(path, rows, row_group, block)
 
@@ -183,11 +192,38 @@ class SegmentAuditor:
         for witness in witnesses:
             self.findings.values += witness.rows
             self._note(path, row_group, *witness.end())
+        self._look_up(path, row_group, block, looked_up)
+
+    def _look_up(self, path: str, row_group: int, block: int, looked_up: Mapping[int, pa.Array]) -> None:
+        """Check that filters hold some values of a block."""
         for f, values in looked_up.items():
             with self.memory.faults.tolerated():
                 wrong = lost(self.memory, f, self.segment, block, values)
                 self.findings.values += len(values)
                 self._note(path, row_group, *([] if wrong is None else [wrong]))
+
+    def _expression(self, path: str, rows: FileRows, row_group: int, block: int, expression: IndexedExpression) -> None:
+        """Check an indexed expression in a block, by its values that are known."""
+        column = IndexedColumn(expression.field.path, expression.field.type)
+        witness = self._witness(column, block)
+        filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path == column.path}
+        looked_up: dict[int, pa.Array] = {}
+        complete = True
+        schema = self.memory.snapshot.schema
+        roots = [schema.field(root) for root in dict.fromkeys(field.path[0] for field in expression.fields)]
+        for _, batch in rows.positioned((row_group,), roots):
+            read = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
+            found = Rows(read).values(expression.operand)
+            known = found.values.filter(flags(~found.unknown))
+            complete = complete and len(known) == len(found.values)
+            if witness is not None:
+                witness.add(known)
+            for f, filter_ in filters.items():
+                self._gather(looked_up, f, filter_, known)
+        if witness is not None and complete:  # a block with an unknown value has no statistics
+            self.findings.values += witness.rows
+            self._note(path, row_group, *witness.end())
+        self._look_up(path, row_group, block, looked_up)
 
     def _gather(self, looked_up: dict[int, pa.Array], f: int, filter_: Filter, values: pa.Array) -> None:
         new = wanted(filter_, values, self.draw)
@@ -259,13 +295,17 @@ class SegmentAuditor:
 
     @cached_property
     def _columns(self) -> list[IndexedColumn]:
-        return [c for c in self.memory.snapshot.columns if not is_tuple_column(c.path)]
+        return [c for c in self.memory.snapshot.columns if not is_derived(c.path)]
+
+    @cached_property
+    def _expressions(self) -> list[IndexedExpression]:
+        return expressions_of(self.memory.snapshot.options, self.memory.snapshot.schema)
 
     @cached_property
     def _roots(self) -> list[str]:
         """The top-level columns that have any record."""
         paths = [*(c.path for c in self._columns), *(f.path for f in self.memory.snapshot.filters)]
-        return list(dict.fromkeys(path[0] for path in paths))
+        return list(dict.fromkeys(path[0] for path in paths if not is_derived(path)))
 
     @cached_property
     def _sort_key(self) -> Sequence[SortColumn]:
@@ -291,7 +331,8 @@ class SegmentAuditor:
     @cached_property
     def _pages(self) -> Mapping[IndexedColumn, PageTable | None]:
         segment = np.array([self.segment])
-        return {c: self.memory.pages(_field(c), segment)[0] for c in self._columns}
+        columns = [c for c in self.memory.snapshot.columns if not is_tuple_column(c.path)]
+        return {c: self.memory.pages(_field(c), segment)[0] for c in columns}
 
 
 def _field(column: IndexedColumn) -> Field:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.index.build.options import called_in_table, hashed_type
-from secateur.index.model import NGRAM, POSTINGS, Filter, is_tuple_column
+from secateur.index.build.options import called_in_table, expressions_of, hashed_type
+from secateur.index.model import NGRAM, POSTINGS, Filter, is_tuple_column, name_of
 from secateur.index.segments.segment_file import PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
@@ -188,6 +188,9 @@ def _structures(opened: OpenedTable) -> Iterator[_Structure]:
             yield _Structure(".".join(column.path), "zone map", None, None, why_not="there is no index")
         else:
             yield from _of_column(opened, snapshot, column)
+    if snapshot is not None:
+        for expression in expressions_of(called_in_table(snapshot.options, opened.table.naming), opened.schema):
+            yield from _of_column(opened, snapshot, expression.field)
     for indexed in () if snapshot is None else snapshot.columns:
         if snapshot is not None and is_tuple_column(indexed.path):
             key = ", ".join(shown_key(opened, snapshot))
@@ -211,7 +214,7 @@ def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
 
 
 def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterator[_Structure]:
-    naming, name = opened.table.naming, ".".join(column.path)
+    naming, name = opened.table.naming, name_of(column.path)
     stored = naming.field(column)
     if kind_of(column.type) is None:
         yield _Structure(name, "zone map", None, None, why_not=f"values of {column.type} have no order")

@@ -6,7 +6,7 @@ Modules that only reading needs are imported by the functions that read, so that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
+from secateur.index.build.options import called_in_table, expressions_of
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import ByFieldId, ColumnNaming
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_condition, tuple_order
@@ -27,6 +28,7 @@ from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
+from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.order import Order, OrderItem, bind_order
@@ -34,9 +36,11 @@ from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind, bound_by
-from secateur.pruning.predicate.bound import Within, fields, left_to_spark
+from secateur.pruning.predicate.bound import Field, Operand, Within, fields, is_expression, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import Column, Predicate, SemiJoin, Sql
+from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
+from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
+from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.report import Faults
@@ -72,8 +76,14 @@ class Settings:
         """Return the predicate together with the semi join."""
         return predicate if self.semi_join is None else predicate & self.semi_join
 
-    def bind(self, predicate: Predicate, schema: pa.Schema) -> Predicate:
-        """Bind the whole predicate to a schema's fields, as the query's session would. Raises as `bind` does."""
+    def bind(
+        self, predicate: Predicate, schema: pa.Schema, indexed: Mapping[Operand, Field] | None = None
+    ) -> Predicate:
+        """Bind the whole predicate to a schema's fields, as the query's session would; expressions in `indexed` become
+        fields.
+
+        Raises as :func:`.bind.bind` does.
+        """
         return bind(
             self.whole(predicate),
             schema,
@@ -81,6 +91,7 @@ class Settings:
             case_sensitive=self.case_sensitive,
             ansi=self.ansi,
             fold=None if self.value_of is None else partial(self.value_of, self.session_time_zone, self.ansi),
+            indexed=indexed,
         )
 
 
@@ -333,9 +344,10 @@ def plan_scan(
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
     order = order_over(settings.order_by, opened, Binder(opened.schema, zone, settings.case_sensitive))
-    opened.catalog.expect([*fields(rewritten), *([] if order is None else [order.first.field])])
+    asked_of_index = with_indexed(rewritten, settings, predicate, opened)
+    opened.catalog.expect([*fields(asked_of_index), *([] if order is None else [order.first.field])])
     implied = implied_by(rewritten, opened)
-    query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied, order)
+    query = Query(asked_of_index, opened.catalog, settings.limit, deadline, executors, implied, order)
     asked = brief(sql) if settings.semi_join is None else f"{brief(sql)} AND {settings.semi_join}"
     pruned = run(query, faults, predicate=asked, index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
@@ -356,7 +368,7 @@ def plan_scan(
     )
     tell(report)
     return PlannedScan(
-        predicate=query.predicate,
+        predicate=rewritten,
         written=sql,
         named=named,
         paths=opened.listing.paths,
@@ -391,6 +403,34 @@ def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
         needed_deletes=deletes.needed,
         touched=deletes.touched,
     )
+
+
+def with_indexed(bound: Predicate, settings: Settings, predicate: Predicate, opened: OpenedTable) -> Predicate:
+    """Return a bound predicate together with what it says of expressions that the index has as columns of their own.
+
+    Both parts have the same value on every row, so whatever rules out one of them rules out the predicate.
+    """
+    asked = frozenset(fields(bound))
+    indexed = {expression.operand: expression.field for expression in _indexed(opened) if asked >= {*expression.fields}}
+    if not indexed:
+        return bound
+    alone = replace(settings, semi_join=None)
+    instead = rewrite(with_lower(alone.bind(predicate, opened.binding_schema, indexed), indexed))
+    of_index = [part for part in conjuncts(instead) if any(is_expression(field.path) for field in fields(part))]
+    return And((*conjuncts(bound), *of_index)) if of_index else bound
+
+
+def _indexed(opened: OpenedTable) -> list[IndexedExpression]:
+    """Return the expressions that the index has, but for those of a column that the files' names say something else of.
+
+    A partition column may have other values than the column of that name in the files.
+    """
+    snapshot = opened.catalog.snapshot
+    if snapshot is None or not snapshot.options.expressions:
+        return []
+    outside = {name.lower() for name in opened.listing.columns}
+    known = expressions_of(called_in_table(snapshot.options, opened.table.naming), opened.schema)
+    return [one for one in known if not any(field.path[0].lower() in outside for field in one.fields)]
 
 
 def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:

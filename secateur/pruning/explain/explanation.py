@@ -63,7 +63,7 @@ class Explanation:
 
     blocks: int
     files_not_known: int  # live files whose blocks only their unread footers list
-    conjuncts: tuple[Conjunct, ...]
+    conjuncts: tuple[Conjunct, ...]  # of an indexed expression there is another with the same text
     together: tuple[Structure, ...]  # structures that support several conjuncts at once
     blocks_left: int  # by all structures
 
@@ -72,7 +72,8 @@ class Explanation:
         """What keeps the query slow: every conjunct that rules out nothing, and what would serve it."""
         if self.blocks < LEAST_BLOCKS:
             return ()
-        return tuple(_caution(conjunct) for conjunct in self.conjuncts if conjunct.blocks_left == self.blocks)
+        served = {conjunct.sql for conjunct in self.conjuncts if conjunct.blocks_left < self.blocks}
+        return tuple(dict.fromkeys(_caution(conjunct) for conjunct in self.conjuncts if conjunct.sql not in served))
 
     def __str__(self) -> str:
         unknown = f"; files without an index entry that were not opened: {self.files_not_known:,}; {REFRESH}"

@@ -14,7 +14,16 @@ from secateur.pruning.explain.causes import Answers, answers_of, evidence_in
 from secateur.pruning.explain.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
 from secateur.pruning.explain.replaced_zones import without_gaps, without_zones
 from secateur.pruning.outcomes import survives
-from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves, unbounded
+from secateur.pruning.predicate.bound import (
+    Field,
+    Leaf,
+    Within,
+    fields,
+    is_expression,
+    leaves,
+    text_of_expression,
+    unbounded,
+)
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions
 from secateur.pruning.stages.files import evidence_of_files
@@ -231,8 +240,8 @@ def _names(columns: Sequence[Field]) -> tuple[str, ...]:
 
 
 def name_of(column: Field) -> str:
-    """Return the column's name as used for coverage."""
-    return ".".join(column.path)
+    """Return the column's name as used for coverage; the SQL of an indexed expression."""
+    return text_of_expression(column.path) if is_expression(column.path) else ".".join(column.path)
 
 
 def _distinct(offers: Iterator[Structure]) -> list[Structure]:

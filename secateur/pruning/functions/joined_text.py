@@ -15,21 +15,25 @@ from functools import reduce
 import pyarrow as pa
 
 from secateur.pruning import rangeset
+from secateur.pruning.functions import text_kernels
 from secateur.pruning.functions.text import anything
 from secateur.pruning.functions.types import is_integer
-from secateur.pruning.interval import Argument, Function, Rule, key_range
+from secateur.pruning.interval import Argument, Function, OnRows, Rule, key_range
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, prefix_successor
 
+_JOINED = OnRows(text_kernels.joining)
 MOST_PADDED = 1 << 12  # characters
 _NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 def _concat(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """Concatenate texts, one of which is not constant."""
+    """Concatenate texts; the value is bounded if one of them is not constant."""
     moving = [i for i, argument in enumerate(arguments) if argument.key is None]
-    if len(moving) != 1 or any(argument.type != pa.string() for argument in arguments):
+    if not arguments or any(argument.type != pa.string() for argument in arguments):
         return None
+    if len(moving) != 1:
+        return Function("concat", pa.string(), anything, (0,) * len(arguments), exact=False, on_rows=_JOINED)
     (at,) = moving
     before = b"".join(a.key for a in arguments[:at] if isinstance(a.key, bytes))
     after = b"".join(a.key for a in arguments[at + 1 :] if isinstance(a.key, bytes))
@@ -42,10 +46,17 @@ def _concat(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
             (0,) * len(arguments),
             exact=False,
             preimage=_of_points(Kind.BYTES, lambda text: _between(text, before, after)),
+            on_rows=_JOINED,
         )
     directions = tuple(int(i == at) for i in range(len(arguments)))
     return Function(
-        name, pa.string(), anything, directions, exact=False, inverse=lambda key: _without_prefix(key, before)
+        name,
+        pa.string(),
+        anything,
+        directions,
+        exact=False,
+        inverse=lambda key: _without_prefix(key, before),
+        on_rows=_JOINED,
     )
 
 
@@ -163,7 +174,9 @@ def digits(source: pa.DataType) -> Function | None:
                 return None
         return rangeset.intersection(_united(Kind.WORD, [_span(*ends) for ends in spans]), within)
 
-    return Function("cast[string]", pa.string(), anything, (0,), exact=False, preimage=preimage)
+    return Function(
+        "cast[string]", pa.string(), anything, (0,), exact=False, preimage=preimage, on_rows=text_kernels.DIGITS
+    )
 
 
 def _both_ends(type_: pa.DataType) -> tuple[int, int | None]:

@@ -49,6 +49,6 @@ def rule(name: str) -> Rule | None:
 
 def function_of(name: str, arguments: Sequence[Argument], zone: dt.tzinfo, ansi: bool) -> Function | None:
     """Return the session's function of a lower-case name on these arguments, if it has bounds."""
-    make = rule(name)
+    make = rule(name) if ansi else text.WITHOUT_ANSI.get(name, rule(name))
     function = None if make is None else make(arguments, zone)
     return function if function is None or ansi else overflow.without_errors(name, function)

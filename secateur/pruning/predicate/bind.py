@@ -6,20 +6,21 @@ this package cannot becomes Unsupported, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from secateur.pruning import rangeset
 from secateur.pruning.functions.text import LONGEST, TRIMS, unfolded
 from secateur.pruning.functions.types import is_integer
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.interval import constant
+from secateur.pruning.interval import constant, of_zones
 from secateur.pruning.predicate import nodes, without_ansi
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import (
@@ -29,6 +30,7 @@ from secateur.pruning.predicate.bound import (
     Field,
     Holds,
     Missing,
+    OfValue,
     Operand,
     TextMatch,
     Unsupported,
@@ -71,14 +73,14 @@ from secateur.pruning.predicate.operands import (
 )
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.like import Pattern, encoded, read_pattern
-from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, alternatives_of, sure
+from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, alternatives_of, anywhere, sure
 from secateur.pruning.predicate.patterns.regular_expressions import (
     literal_parts,
     literal_start,
     token_of,
     tokens_of,
 )
-from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest, ilike, in_lower_case, like, rlike
+from secateur.pruning.predicate.patterns.text_tests import InLowerCase, TextTest, ilike, in_lower_case, like, rlike
 from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
@@ -88,9 +90,8 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
 
 EQUALITIES = ("=", "<=>")
-_UPPER = OnlySpark("`upper` changes some characters into several")
-_TRIM = OnlySpark("trimmed text is compared by Spark only")
-_COMPUTED = OnlySpark("a pattern is looked for in a column or its lower case only")
+_CASES = ("lower", "upper", "initcap")
+_PARTS = ("substring[", "split_part[", "split[")  # functions whose values are contiguous parts of a text
 
 # conditions on a text and a pattern, where the pattern is no literal as it is written
 PATTERN_CALLS = ("like", "ilike", "rlike", "regexp", "regexp_like", "startswith", "endswith", "contains")
@@ -104,15 +105,16 @@ def bind(
     case_sensitive: bool = False,
     ansi: bool = True,
     fold: Fold | None = None,
+    indexed: Mapping[Operand, Field] | None = None,
 ) -> Predicate:
     """Bind a predicate to the fields of `schema`; its leaves are those of :mod:`.bound`.
 
-    `fold` is called for the values of constants that have no rule here.
+    `fold` is called for the values of constants that have no rule here. Expressions in `indexed` become fields.
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
     zone = known_zone(session_time_zone)
-    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold))
+    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold, indexed=indexed or {}))
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
@@ -157,9 +159,17 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
         case Column() | Literal() | Call() | nodes.Cast() | nodes.Case() | nodes.Test() | nodes.Duration():
             if binder.fold is not None and is_computed(node) and is_foldable(node):
                 return _constant(node, binder, binder.fold)
-            return (yield from bound_operand(node, binder, _as_condition))
+            return _or_field((yield from bound_operand(node, binder, _as_condition)), binder)
         case _:
             raise TypeError(f"{node!r} is not a predicate: use SQL text or expressions on secateur.col()")
+
+
+def _or_field(operand: Operand, binder: Binder) -> Operand:
+    """Return the field of an operand that is indexed.
+
+    Where its ANSI version fails nothing is known of the field, so the field may stand for both.
+    """
+    return binder.indexed.get(strictly(operand), operand) if binder.indexed else operand
 
 
 def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
@@ -229,7 +239,10 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.Like(operand, pattern, escape):
             return _like((yield operand), read_pattern(pattern, escape, sql), sql)
         case nodes.ILike(operand, pattern, escape):
-            return _ilike(apply("lower", [(yield operand)], binder), read_pattern(pattern, escape, sql), sql)
+            lower = apply("lower", [(yield operand)], binder)
+            if pattern.isascii():  # the only patterns whose lower case is known
+                lower = _or_field(lower, binder)
+            return _ilike(lower, read_pattern(pattern, escape, sql), sql)
         case nodes.RLike(operand, pattern):
             return _rlike((yield operand), pattern, sql)
     raise NoRule("no rule for this expression")
@@ -261,24 +274,41 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
             return Within(test.field, test.ranges, sql, test.fails)
         elsewhere = Within(test.field, rangeset.intersection(test.ranges, rangeset.complement(test.fails)), sql)
         return Or((elsewhere, And((Within(test.field, test.fails, sql), Within(operand, ranges, sql)))))
-    if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
+    if isinstance(operand, Apply) and operand.function.name in _CASES:
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
-        if operand.function.name == "upper":  # ß and ligatures become ASCII: filters could not use such texts
-            return TextMatch(operand.arguments[0], _UPPER, prefix, sql)
+        if operand.function.name != "lower":  # ß and ligatures become ASCII: filters could not use such texts
+            return TextMatch(operand.arguments[0], OfValue(operand, ranges), prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
         return TextMatch(operand.arguments[0], in_lower_case(ranges), prefix, sql, alternatives, folded=True)
     if isinstance(operand, Apply) and operand.function.name.startswith(("instr[", "locate[")):
         return _placed(operand, ranges, sql)
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
-        return _trimmed(operand, alternatives_of(ranges), sql)
+        return _trimmed(operand, ranges, alternatives_of(ranges), sql)
+    if isinstance(operand, Apply) and operand.function.name.startswith(_PARTS) and not _may_fail(operand):
+        return _part(operand, ranges, alternatives_of(ranges), sql)
     return Within(operand, ranges, sql)
 
 
-def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> TextMatch:
+def _trimmed(operand: Apply, test: RangeSet | TextTest, alternatives: Alternatives, sql: Sql) -> TextMatch:
     """Test trimmed text; TRUE only if one of the alternatives is contained."""
     name, (text,) = operand.function.name, operand.arguments
     starts, loose = untrimmed(name, alternatives)
-    return TextMatch(text, _TRIM, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
+    pieces = sure(loose, folded=False) if isinstance(text, Field) else ()
+    return TextMatch(text, OfValue(operand, test), starts, sql, pieces)
+
+
+def _part(operand: Apply, test: RangeSet | TextTest, alternatives: Alternatives, sql: Sql) -> Predicate:
+    """Test a part of a text, which contains what the part does."""
+    text, loose = operand.arguments[0], anywhere(alternatives)
+    pieces = sure(loose, folded=False) if isinstance(text, Field) else ()
+    return TextMatch(text, OfValue(operand, test), rangeset.everything(Kind.BYTES), sql, pieces)
+
+
+def _may_fail(operand: Apply) -> bool:
+    """Whether a function of a text may fail, or be NULL though its text is not."""
+    whole = [of_zones(None, argument.type, 1) for argument in operand.arguments]
+    interval = operand.function.bounds([replace(part, null=np.zeros(1, np.uint8)) for part in whole])
+    return bool(interval.fails[0] or interval.null[0])
 
 
 def _placed(operand: Apply, ranges: RangeSet, sql: Sql) -> Predicate:
@@ -536,12 +566,13 @@ def _matching(operand: Operand, test: TextTest, alternatives: Alternatives, pref
     if isinstance(operand, Field):
         return TextMatch(operand, test, starts, sql, sure(alternatives, folded=False))
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
-        return _trimmed(operand, sure(alternatives, folded=False), sql)
+        return _trimmed(operand, test, sure(alternatives, folded=False), sql)
     leaf = within(operand, starts, sql)
     match leaf:
-        case TextMatch(Field() as column, _, ranges, folded=True):
-            return TextMatch(column, in_lower_case(test), ranges, sql, sure(alternatives, folded=True), folded=True)
+        case TextMatch(inner, InLowerCase(), ranges):
+            pieces = sure(alternatives, folded=True) if isinstance(inner, Field) else ()
+            return TextMatch(inner, in_lower_case(test), ranges, sql, pieces, folded=True)
         case Within(inner, ranges, _, None) | TextMatch(inner, _, ranges, _):
-            return TextMatch(inner, _COMPUTED, ranges, sql)
+            return TextMatch(inner, OfValue(operand, test), ranges, sql)
         case _:
             raise NoRule("a pattern on this expression has no rule")

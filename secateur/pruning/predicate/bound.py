@@ -26,14 +26,34 @@ from secateur.values import Key, kind_of
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
+_EXPRESSION = ("", "")
+
+
+def expression_path(text: str, types: Iterable[pa.DataType]) -> tuple[str, ...]:
+    """Return the path of an indexed expression over columns of these types: two names of it are empty."""
+    return (*_EXPRESSION, text, *map(str, types))
+
+
+def is_expression(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of an indexed expression."""
+    return path[:2] == _EXPRESSION
+
+
+def text_of_expression(path: tuple[str, ...]) -> str:
+    """Return the SQL of an indexed expression."""
+    return path[2]
+
+
 @dataclass(frozen=True)
 class Field:
-    """A column of the table, or a field nested in structs, with its type."""
+    """A column of the table, or a field nested in structs, or an expression that is indexed as one, with its type."""
 
     path: tuple[str, ...]
     type: pa.DataType
 
     def __str__(self) -> str:
+        if is_expression(self.path):
+            return text_of_expression(self.path)
         return ".".join(quoted_name(part) if not part.isidentifier() else part for part in self.path)
 
 
@@ -111,6 +131,14 @@ Operand: TypeAlias = Field | Constant | Varying | Apply | Conditional | Tested
 # ---- leaves ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class OfValue:
+    """A test of a value that is computed from a leaf's text, on rows: whether its key is in a set, or of its text."""
+
+    value: Operand
+    test: RangeSet | TextTest
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Within(Predicate):
     """TRUE where the operand's key is in `ranges`, FALSE where it is not, NULL where the operand is NULL.
@@ -149,7 +177,7 @@ class TextMatch(Predicate):
     """
 
     operand: Operand
-    test: TextTest  # tells exactly for which values this is TRUE
+    test: TextTest | OfValue  # tells exactly for which values this is TRUE
     prefix: RangeSet
     sql: Sql
     alternatives: Alternatives = field(default=(), compare=False)
@@ -280,8 +308,8 @@ def children(node: Predicate | Operand) -> Iterable[Predicate | Operand]:
             return ()
 
 
-def everything_in(predicate: Predicate) -> Iterator[Predicate | Operand]:
-    """Return a bound predicate and everything below it, from left to right, each once."""
+def everything_in(predicate: Predicate | Operand) -> Iterator[Predicate | Operand]:
+    """Return a bound predicate, or an operand, and everything below it, from left to right, each once."""
     return preorder(predicate, children)
 
 
@@ -332,8 +360,8 @@ def is_total(predicate: Predicate) -> bool:
     )
 
 
-def fields(predicate: Predicate) -> list[Field]:
-    """Return the fields whose statistics a bound predicate can use, each once, in order of appearance."""
+def fields(predicate: Predicate | Operand) -> list[Field]:
+    """Return the fields whose statistics a bound predicate or an operand can use, each once, in order of appearance."""
     return list(dict.fromkeys(part for part in everything_in(predicate) if isinstance(part, Field)))
 
 
@@ -383,13 +411,24 @@ def left_to_spark(predicate: Predicate) -> Iterator[str]:
         match leaf:
             case Unsupported(sql, reason) | TextMatch(test=OnlySpark(reason), sql=sql):
                 yield f"{brief(sql)}: {reason}"
-            case TextMatch(Apply() | Conditional() | Constant(), sql=sql):
-                yield f"{brief(sql)}: its pattern is looked for in a computed text"
+            case TextMatch(test=OfValue(test=OnlySpark(reason)), sql=sql):
+                yield f"{brief(sql)}: {reason}"
             case Truth():
                 pass
-            case _ if not all(not isinstance(part, Varying) and _is_exact(part) for part in parts(leaf)):
+            case TextMatch(test=OfValue(value), sql=sql) if not is_known_on_rows(value):
+                yield brief(sql)
+            case _ if not all(map(_is_known, parts(leaf))):
                 yield brief(leaf.sql)
 
 
-def _is_exact(operand: Operand) -> bool:
-    return not isinstance(operand, Apply) or operand.function.exact
+def is_known_on_rows(operand: Operand) -> bool:
+    """Return whether all functions of an operand can be computed on rows here; conditions in it are not looked at."""
+    return all(map(_is_known, preorder(operand, _values_below)))
+
+
+def _is_known(part: Operand) -> bool:
+    match part:
+        case Apply(function):
+            return function.is_known_on_rows
+        case _:
+            return not isinstance(part, Varying)

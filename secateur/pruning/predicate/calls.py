@@ -114,6 +114,10 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
             return Call("coalesce", (operand, Literal(0, "int")))
         case (("extract" | "date_part"), (Literal(str(part), "string"), operand)) if part.upper() in _PARTS:
             return Call(_PARTS[part.upper()], (operand,))
+        case "btrim", (operand,):
+            return Call("trim", (operand,))
+        case "get", (Call("split", split), index):
+            return Call("get_split_item", (*split, index))
         case "locate", (part, text):
             return Call("instr", (text, part))
         case "positive", (operand,):

@@ -203,6 +203,10 @@ class Call(Node):
                 return "(- (", literal, "))"
             case "negative", (operand,):
                 return "(- ", operand, ")"
+            case "split_item", (*split, index):
+                return "split(", *joined(", ", split), ")[", index, "]"
+            case "get_split_item", (*split, index):
+                return "get(split(", *joined(", ", split), "), ", index, ")"
             case ("timestampadd" | "timestampdiff") as function, (Literal(str(unit), "string"), *arguments):
                 return f"{function}({unit}, ", *joined(", ", arguments), ")"
             case function, arguments:

@@ -7,11 +7,11 @@ argument (for example ``negate`` of ``NOT LIKE``) counts as having no node: noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import sqlglot
@@ -99,6 +99,9 @@ _UNIT_FUNCTIONS = {  # of 3 arguments, the first an unquoted unit of time
 }
 
 
+Parsed = TypeVar("Parsed", Predicate, Expression)
+
+
 class Dialect(Spark):
     """Spark SQL whose functions keep their names: :mod:`.calls` defines what they mean, not the parser."""
 
@@ -122,9 +125,18 @@ def parse(text: str) -> Predicate:
 
     Raises InvalidPredicate, with line and column, if the text is not a single boolean expression.
     """
+    return _parsed(text, _read)
+
+
+def parse_value(text: str) -> Expression:
+    """Parse a Spark SQL expression of any type. Raises InvalidPredicate as :func:`parse`, or if it has no node."""
+    return _parsed(text, _read_value)
+
+
+def _parsed(text: str, read: Callable[[str], Parsed]) -> Parsed:
     try:
         with room_for_recursion():
-            return _read(text)
+            return read(text)
     except ParseError as error:
         raise InvalidPredicate(_explain(text, error)) from None
     except SqlglotError as error:
@@ -133,12 +145,23 @@ def parse(text: str) -> Predicate:
         raise InvalidPredicate(f"the predicate is nested too deeply: {text[:80]!r}...") from None
 
 
-def _read(text: str) -> Predicate:
+def _read_value(text: str) -> Expression:
+    value = _expression(_tree(text))
+    if value is None or _has_unread(value):
+        raise InvalidPredicate(f"only Spark can evaluate {text!r}: no rule for this expression")
+    return value
+
+
+def _tree(text: str) -> exp.Expression:
     tree = sqlglot.parse_one(text, dialect=Dialect)
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
     _require_condition_on_rows(tree)
-    predicate = _predicate(tree)  # type: ignore[arg-type]
+    return tree  # type: ignore[return-value]
+
+
+def _read(text: str) -> Predicate:
+    predicate = _predicate(_tree(text))
     if not _has_unread(predicate):
         return predicate
     return rebuilt(predicate, lambda part: _opaque(part.node) if isinstance(part, _Unread) else part)  # type: ignore[return-value]
@@ -307,8 +330,10 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
     match node:
         case exp.Cast() if literal is not None and (type_ := _type(node.to)) is not None:
             return Cast(literal, type_)
-        case exp.Column() | exp.Dot() | exp.Bracket():
+        case exp.Column() | exp.Dot():
             return column_of(node)
+        case exp.Bracket() if (column := column_of(node)) is not None:
+            return column
         case exp.Neg() if has_only(node, "this"):
             return _call("negative", node.this)
         case _ if type(node) in _ARITHMETIC and has_only(node, "this", "expression", "typed", "safe"):

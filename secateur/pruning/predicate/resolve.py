@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from secateur.errors import AmbiguousColumn, UnknownColumn
 from secateur.pruning.predicate import nodes
-from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound import Field, Operand
 from secateur.pruning.predicate.nodes import Column, Predicate
 
 # evaluates a deterministic expression over constants, given in SQL
@@ -37,6 +37,7 @@ class Binder:
     ansi: bool = True  # spark.sql.ansi.enabled
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     fold: Fold | None = None
+    indexed: Mapping[Operand, Field] = field(default_factory=dict)  # expressions that stand as fields of their own
 
 
 def resolve(column: Column, binder: Binder) -> Field:

@@ -37,6 +37,11 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
             return "concat", node.expressions
         case exp.Trim() if has_only(node, "this"):
             return "trim", [node.this]
+        case exp.Initcap() if has_only(node, "this", "expression") and node.expression == exp.Literal.string(" "):
+            return "initcap", [node.this]
+        case exp.Bracket(this=exp.Anonymous() as split, expressions=[index]) if has_only(node, "this", "expressions"):
+            is_split = str(split.this).lower() == "split" and has_only(split, "this", "expressions")
+            return ("split_item", [*split.expressions, index]) if is_split else None
         case exp.StrPosition() if has_only(node, "this", "substr"):
             return "locate", [node.args["substr"], node.this]
         case _:

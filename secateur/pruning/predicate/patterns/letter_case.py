@@ -1,10 +1,12 @@
-"""Lower case as Spark makes it, over the characters on which all sources agree.
+"""Lower and upper case as Spark makes them, over the characters on which all sources agree.
 
 Spark asks ICU or Java, in the default locale of the machine that runs the query, except for text of ASCII alone, where
 no locale counts. So beyond ASCII the result is known if it is the same in all locales. Two differ from the rest:
-Turkish (like Azerbaijani), which has a dotless I, and Lithuanian, which keeps the dot of an i under another accent.
+Turkish (like Azerbaijani), which has a dotless I, and Lithuanian, which keeps the dot of an i under another accent. In
+upper case, ICU also drops the accents of Greek where that is the locale.
 
-Sources: Spark's ``Lower``, ``UTF8String.toLowerCase``, ``CollationAwareUTF8String``; Unicode's ``SpecialCasing.txt``.
+Sources: Spark's ``Lower``, ``Upper``, ``UTF8String.toLowerCase``, ``CollationAwareUTF8String``; Unicode's
+``SpecialCasing.txt``.
 """
 
 from __future__ import annotations
@@ -13,12 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.pruning.arrow_texts import matches
+
 LOCALES = ("", "tr", "lt")  # the first stands for all others
 
 # A sigma, whose lower case depends on its neighbours; letters that got a lower case in one of the newer versions of
 # Unicode; an I or a J with an accent of its own, which two locales treat apart.
 _DOUBTFUL = (
     r"[\x{3A3}\x{1C80}-\x{1C8F}\x{2C2F}\x{A7C0}-\x{A7FF}\x{AB6C}-\x{AB6D}\x{10400}-\x{1EFFF}]|[IJ\x{12E}\x{130}]\p{M}"
+)
+# Letters of Greek; letters whose upper case is several characters; letters that got an upper case in one of the newer
+# versions of Unicode; a dot above, which Lithuanian drops.
+_DOUBTFUL_UPPER = (
+    r"[\x{DF}\x{149}\x{19B}\x{1F0}\x{264}\x{277}\x{27C}\x{282}\x{307}\x{345}\x{370}-\x{3FF}\x{587}\x{10D0}-\x{10FF}\x{1C80}-\x{1C8F}"
+    r"\x{1D8E}\x{1E96}-\x{1E9E}\x{1F00}-\x{1FFF}\x{2126}\x{2C5F}\x{A7C0}-\x{A7FF}\x{AB30}-\x{ABBF}\x{FB00}-\x{FB17}"
+    r"\x{10400}-\x{1EFFF}]"
 )
 _BEFORE = {  # what a locale makes of single letters before the common rule
     "": {"\u0130": "i\u0307"},
@@ -29,8 +40,7 @@ _BEFORE = {  # what a locale makes of single letters before the common rule
 
 def has_doubtful(texts: pa.Array) -> np.ndarray:
     """Return which texts have a lower case that is not known here, in whatever locale: bool of shape (n,)."""
-    doubtful = pc.match_substring_regex(texts, _DOUBTFUL)
-    return np.asarray(pc.fill_null(doubtful, False).to_numpy(zero_copy_only=False), bool)
+    return matches(_DOUBTFUL, texts)
 
 
 def is_doubtful(text: str) -> bool:
@@ -44,6 +54,16 @@ def is_doubtful(text: str) -> bool:
 def lowered(text: str, locale: str) -> str:
     """Return the lower case of a text that is not doubtful."""
     return str(lowered_texts(pa.array([text], pa.string()), locale)[0])
+
+
+def has_doubtful_upper(texts: pa.Array) -> np.ndarray:
+    """Return which texts have an upper case that is not known here, in whatever locale: bool of shape (n,)."""
+    return matches(_DOUBTFUL_UPPER, texts)
+
+
+def uppered_texts(texts: pa.Array, locale: str) -> pa.Array:
+    """Return texts in upper case by the rules of a locale."""
+    return pc.utf8_upper(pc.replace_substring(texts, "i", "\u0130") if locale == "tr" else texts)
 
 
 def lowered_texts(texts: pa.Array, locale: str) -> pa.Array:

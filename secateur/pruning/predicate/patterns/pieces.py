@@ -94,6 +94,11 @@ def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
     return tuple(dict.fromkeys(parts)) if all(parts) else ()
 
 
+def anywhere(alternatives: Alternatives) -> Alternatives:
+    """Return what contains the pieces at any place, as a text does one of whose parts has them at its ends."""
+    return tuple(tuple(Substring(piece.text) for piece in pieces) for pieces in alternatives)
+
+
 def _cut(piece: Substring, folded: bool) -> Iterator[Substring]:
     for start, end in _sure_spans(piece.text, folded):
         if start < end:

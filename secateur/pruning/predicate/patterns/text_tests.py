@@ -32,7 +32,7 @@ class Search:
     ascii_only: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class InLowerCase:
     """A test of the text in lower case, for each of :data:`.letter_case.LOCALES`: ranges of texts, or a search."""
 

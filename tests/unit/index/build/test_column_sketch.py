@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.index.build.build import column_sketch
+from secateur.index.build import column_sketch
 from secateur.index.build.column_sketch import BoundsSketch, FilterSketch, Sketch
 from secateur.index.filters import hashing
 from secateur.index.filters.hashing import Hashes

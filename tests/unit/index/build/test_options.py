@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from secateur.errors import UnknownColumn
-from secateur.index.build.options import auto_columns, checked, filter_options, filters_of
+from secateur.index.build.assemble import recipe
+from secateur.index.build.options import auto_columns, checked, computed, filter_options, filters_of
 from secateur.index.model import BuildOptions, Filter, FilterOption
 
 SCHEMA = pa.schema(
@@ -108,3 +110,43 @@ def test_what_is_left_to_a_sample() -> None:
     assert not auto_columns((), some, SCHEMA)
     with pytest.raises(UnknownColumn):
         auto_columns(["nothing"], some, SCHEMA)
+
+
+def test_expressions_are_options_by_their_sql() -> None:
+    """Written in whatever way, an expression is one, and a column of that name goes first."""
+    asked = BuildOptions(
+        filters=filter_options(bloom=["lower(MSG)", "st.name", "trim(st.name)"], postings=["lower( msg )"]),
+        gaps=("id * 2",),
+        expressions=("ID % 7",),
+    )
+    found = checked(asked, SCHEMA)
+    assert [option.column for option in found.filters] == [
+        "lower(`msg`)",
+        "st.name",
+        "trim(`st`.`name`)",
+        "lower(`msg`)",
+    ]
+    assert found.gaps == ("(`Id` * 2)",)
+    assert found.expressions == ("(`Id` % 7)", "lower(`msg`)", "trim(`st`.`name`)", "(`Id` * 2)")
+    assert [column.type for column in computed(found, SCHEMA)] == [pa.int64(), pa.string(), pa.string(), pa.int64()]
+    odd = SCHEMA.append(pa.field("lower(msg)", pa.string()))
+    assert checked(BuildOptions(filters=filter_options(bloom=["lower(msg)"])), odd).expressions == ()
+    assert checked(found, SCHEMA) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [("x * 2", {"x": pa.int64()}), ("st.a.b + 1", {"st": pa.struct({"a": pa.struct({"b": pa.int8()})})})],
+)
+def test_an_expression_of_a_column_that_is_gone_is_left_out(name: str, schema: dict[str, pa.DataType]) -> None:
+    options = checked(BuildOptions(expressions=(name,)), pa.schema(schema))
+    assert len(computed(options, pa.schema(schema))) == 1
+    assert computed(options, SCHEMA) == []
+
+
+def test_expressions_are_bound_anew_in_other_processes() -> None:
+    options = checked(BuildOptions(expressions=("TRY_CAST(id AS INT)", "upper(trim(msg))")), SCHEMA)
+    what = recipe(SCHEMA, computed(options, SCHEMA), options, 10)
+    sent = pickle.loads(pickle.dumps(what))
+    assert sent.operands == what.operands
+    assert list(sent.operands) == [column.path for column in what.columns]

@@ -1,0 +1,121 @@
+"""Expressions that are indexed as columns of their own.
+
+Their values must be the same in every session, so what depends on its time zone or its ANSI mode is refused; an error
+of ANSI mode aside, which makes the value unknown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from secateur.errors import InvalidOption
+from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate import bound
+from secateur.pruning.predicate.bind import operand_of
+from secateur.pruning.predicate.bound import Constant, Field, Missing, Operand, expression_path, left_to_spark
+from secateur.pruning.predicate.inverse import strictly
+from secateur.pruning.predicate.nodes import Column, Expression, Literal
+from secateur.pruning.predicate.operands import NoRule
+from secateur.pruning.predicate.parse import parse_value
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.predicate.trees import Node, rebuilt
+
+_SESSIONS = {  # time zone, ANSI mode
+    "time zone": ("America/Los_Angeles", True),
+    "ANSI mode (spark.sql.ansi.enabled)": ("UTC", False),
+}
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IndexedExpression:
+    """An expression over a table's columns, bound as in ANSI mode."""
+
+    sql: str
+    operand: Operand
+
+    @property
+    def field(self) -> Field:
+        """The field as which it is indexed."""
+        return Field(expression_path(self.sql, (field.type for field in self.fields)), self.operand.type)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The columns that it is made of."""
+        return bound.fields(self.operand)
+
+
+def normalised(text: str, schema: pa.Schema) -> str:
+    """Return an expression as it is stored: printed by this package, with columns spelled as in the schema.
+
+    Raises InvalidOption for an expression that cannot be indexed, UnknownColumn, AmbiguousColumn, InvalidPredicate.
+    """
+    binder = Binder(schema, dt.UTC)
+    sql = renamed(text, lambda path: resolve(Column(path), binder).path)
+    indexed_expression(sql, schema)
+    return sql
+
+
+def renamed(text: str, name: Callable[[Path], Path]) -> str:
+    """Return an expression with other names for its columns. Raises InvalidPredicate."""
+
+    def change(node: Node) -> Node:
+        values = [getattr(node, part.name) for part in fields(node)]  # type: ignore[arg-type]
+        return type(node)(*(_with_names(value, name) for value in values))
+
+    expression = _parsed(text)
+    return str(rebuilt(expression, change) if isinstance(expression, Node) else _with_names(expression, name))
+
+
+def _with_names(value: Any, name: Callable[[Path], Path]) -> Any:
+    match value:
+        case Column(path):
+            return Column(name(path))
+        case tuple():
+            return tuple(_with_names(item, name) for item in value)
+        case _:
+            return value
+
+
+@lru_cache(maxsize=1024)
+def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
+    """Bind an expression to the columns of a schema, whose names it spells.
+
+    Raises InvalidOption if it cannot be indexed, with the reason; UnknownColumn, InvalidPredicate.
+    """
+    expression = _parsed(sql)
+    operand = _bound(sql, expression, schema, "UTC", ansi=True)
+    match operand:
+        case Field():
+            raise InvalidOption(f"{sql} is the column {operand}: name that")
+        case Constant():
+            raise InvalidOption(f"{sql} is a constant, and is indexed for nothing")
+    if left := list(left_to_spark(Missing(operand, sql))):
+        raise InvalidOption(f"{sql} cannot be indexed, as only Spark can evaluate it: {'; '.join(left)}")
+    for setting, (zone, ansi) in _SESSIONS.items():
+        if _bound(sql, expression, schema, zone, ansi=ansi) != operand:
+            raise InvalidOption(
+                f"{sql} cannot be indexed: its value depends on the session's {setting}. Write it so that it does "
+                "not, or index the column itself"
+            )
+    if not bound.fields(operand):
+        raise InvalidOption(f"{sql} cannot be indexed: it names no column")
+    return IndexedExpression(sql, operand)
+
+
+_parsed = lru_cache(maxsize=1024)(parse_value)
+
+
+def _bound(sql: str, expression: Expression | Literal, schema: pa.Schema, zone: str, *, ansi: bool) -> Operand:
+    """Bind an expression in a session, with errors where ANSI mode has them."""
+    try:
+        return strictly(operand_of(expression, Binder(schema, known_zone(zone), case_sensitive=True, ansi=ansi)))
+    except NoRule as reason:
+        raise InvalidOption(f"{sql} cannot be indexed, as only Spark can evaluate it: {reason}") from None
