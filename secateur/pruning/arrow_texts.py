@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import truths
+
 _UTF8 = (  # what it is, byte by byte
     r"\A(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
     r"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
@@ -24,19 +26,14 @@ def is_utf8(texts: pa.Array) -> np.ndarray:
 
 def is_ascii(texts: pa.Array) -> np.ndarray:
     """Return which texts are ASCII, or NULL: bool of shape (n,)."""
-    return flags(pc.string_is_ascii(texts)) | is_null(texts)
+    return truths(pc.string_is_ascii(texts)) | is_null(texts)
 
 
 def matches(regex: str, texts: pa.Array) -> np.ndarray:
     """Return in which texts a pattern of RE2 is found: bool of shape (n,)."""
-    return flags(pc.match_substring_regex(texts, regex))
+    return truths(pc.match_substring_regex(texts, regex))
 
 
 def is_null(values: pa.Array) -> np.ndarray:
     """Return which values are NULL: bool of shape (n,)."""
-    return flags(pc.is_null(values))
-
-
-def flags(values: pa.Array) -> np.ndarray:
-    """Return Arrow's booleans as numpy's, with FALSE for NULL."""
-    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), bool)
+    return truths(pc.is_null(values))

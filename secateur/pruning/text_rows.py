@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning.arrow_texts import flags, is_ascii, is_null, is_utf8, matches
+from secateur.arrays import binaries, truths
+from secateur.pruning.arrow_texts import is_ascii, is_null, is_utf8, matches
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.patterns.java_regex import FINAL_LINE_END
 from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
@@ -90,16 +91,16 @@ def inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
     if points is not None and len(points) > max(1, len(values)):
         return _among(values, ranges)
     if points is not None and len(points) > 1:
-        return flags(pc.is_in(values, pa.array(points.tolist(), pa.binary())))
+        return truths(pc.is_in(values, pa.array(points.tolist(), pa.binary())))
     above = np.zeros(len(values), np.int64)
     for threshold in ranges.thresholds:
-        above += flags(pc.greater_equal(values, pa.scalar(threshold, pa.binary())))
+        above += truths(pc.greater_equal(values, binaries([threshold]).cast(pa.binary())[0]))
     return (above & 1).astype(bool)
 
 
 def _among(values: pa.Array, points: RangeSet) -> np.ndarray:
     """Search values among more points, whose sorted table is made once for all batches."""
-    short = flags(pc.less_equal(pc.binary_length(values), len(points.longest)))
+    short = truths(pc.less_equal(pc.binary_length(values), len(points.longest)))
     keys = keys_of(pa.concat_arrays([values.filter(pa.array(short)), pa.array([points.longest], pa.binary())]))
     contained = np.zeros(len(values), bool)
     contained[short] = points.contains(keys)[:-1]

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions as ice
 from pyiceberg.expressions.literals import FloatLiteral, TimeLiteral
@@ -486,4 +488,20 @@ def test_prune_takes_predicates_of_all_front_ends(spark: SparkSession, write_tab
 
 def test_other_libraries_are_not_imported_for_the_question() -> None:
     program = "import sys, secateur; assert not {'pyiceberg', 'grpc'} & {name.split('.')[0] for name in sys.modules}"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_pandas_is_not_imported_to_plan_and_read(tmp_path: Path) -> None:
+    """Importing it takes longer than all the rest of a first plan."""
+    data = pa.table({"id": range(1000), "word": [f"w{i}" for i in range(1000)], "x": [i / 7 for i in range(1000)]})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=100)
+    sec.build_index(sec.open_table(str(tmp_path)), bloom=["id"])
+    program = f"""
+import sys
+import secateur as sec
+assert "pandas" not in sys.modules, "import"
+table = sec.open_table({str(tmp_path)!r})
+assert sec.prune(table, "id > 10 AND word LIKE 'w5%' AND x < 75").to_arrow().num_rows == 35
+assert "pandas" not in sys.modules, "plan and read"
+"""
     subprocess.run([sys.executable, "-c", program], check=True)

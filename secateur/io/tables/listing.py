@@ -131,8 +131,8 @@ class DeleteCounts:
 
 def metadata_of(path: str, size: int) -> pa.StructScalar:
     """Return the known part of Spark's ``_metadata`` of a file."""
-    known = {"file_name": _escaped(path.rpartition("/")[2]), "file_size": size}
-    return pa.scalar(known, KNOWN_METADATA_FIELD.type)
+    known = [strings([_escaped(path.rpartition("/")[2])]), from_numpy(np.array([size]))]
+    return pa.StructArray.from_arrays(known, fields=list(KNOWN_METADATA_FIELD.type))[0]
 
 
 def _constants(values: pa.Array) -> Zones:
