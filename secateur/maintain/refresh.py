@@ -26,6 +26,7 @@ from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled, with_witnesses_of
+from secateur.maintain.increments import remove_merged, with_increments_merged
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
 
@@ -47,6 +48,7 @@ class Refreshed:
     files_removed: int  # no longer live, in segments without any live file: they leave the index
     files_lost: int  # of segments whose file is missing: indexed again
     segments_amended: int  # segments that got missing columns, filters or page locations
+    segments_merged: int = 0  # small segments of earlier refreshes and of this one, merged; not predicted by a dry run
 
     @property
     def is_current(self) -> bool:
@@ -75,7 +77,8 @@ def refresh_index(
 
     Structures are given as for :func:`secateur.build_index`. A segment that lacks some, or a column that was added to
     the table later, is amended: only the columns concerned are read in its files, or only footers. Missing segments and
-    filters are rebuilt. Everything else is kept. Until it returns, readers see the old index.
+    filters are rebuilt. Small segments of several refreshes are merged, from index files alone, so that an index that
+    grows bit by bit stays fast to ask. Everything else is kept. Until it returns, readers see the old index.
 
     Parameters
     ----------
@@ -130,11 +133,13 @@ def refresh_index(
     if not plan.new and not lacking and options == snapshot.options and is_same:
         return refresh()
     table.store.require_writable()
-    with new_build(table.store) as build:
+    with new_build(table.store) as build, new_build(table.store) as merging:
         progress = on_survey, on_progress
-        segments = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
+        written = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
+        segments, merged = with_increments_merged(table.store, merging, written, plan.live, options, schema)
         publish(now, build, segments, schema, options, expected=snapshot)
-    return refresh()
+        remove_merged(table.store, build, written, segments)
+    return replace(refresh(), segments_merged=merged)
 
 
 def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, list[FileIdentity]]:
