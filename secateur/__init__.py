@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from secateur.maintain.register import register_index
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
+    from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
     from secateur.transparent import dataframe
 
@@ -36,6 +37,7 @@ __all__ = [
     "Advice",
     "DiskCache",
     "IndexSnapshot",
+    "Look",
     "Optimized",
     "QueryPlan",
     "Refreshed",
@@ -64,6 +66,7 @@ __all__ = [
     "remove_reporter",
     "vacuum_index",
     "verify_index",
+    "watch",
     "when",
 ]
 
@@ -81,6 +84,7 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.maintain.register": ("register_index",),
     "secateur.maintain.vacuum": ("drop_index", "vacuum_index"),
     "secateur.maintain.verify": ("Verification", "verify_index"),
+    "secateur.maintain.watch": ("Look", "watch"),
 }
 
 

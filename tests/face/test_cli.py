@@ -56,7 +56,20 @@ def break_snapshot(root: Path) -> None:
 
 COMMANDS = [
     "",
-    *["index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo", "pack"],
+    *[
+        "index",
+        "refresh",
+        "watch",
+        "optimize",
+        "prune",
+        "advise",
+        "inspect",
+        "verify",
+        "vacuum",
+        "drop",
+        "demo",
+        "pack",
+    ],
 ]
 
 
