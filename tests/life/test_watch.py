@@ -78,7 +78,7 @@ def test_once_tells_of_every_table(lake: Path, tmp_path: Path) -> None:
     assert (changed.next_seconds, same.error) == (None, None)
     (failed,) = sec.watch(str(tmp_path / "nowhere"), once=True)
     assert isinstance(failed.error, sec.SecateurError)
-    assert str(tmp_path / "nowhere") in told(failed)
+    assert str(tmp_path / "nowhere") in line_of(failed)
 
 
 def test_what_fails_is_told_and_tried_again_later_and_later(tmp_path: Path) -> None:
