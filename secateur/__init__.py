@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
     from secateur.transparent import dataframe
+    from secateur.workloads import Workload, workload
 
 __version__ = "0.1.0"
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Refreshed",
     "SecateurError",
     "Verification",
+    "Workload",
     "add_reporter",
     "advise",
     "aggregate",
@@ -68,12 +70,14 @@ __all__ = [
     "verify_index",
     "watch",
     "when",
+    "workload",
 ]
 
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.advising": ("advise",),
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
+    "secateur.workloads": ("Workload", "workload"),
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),
     "secateur.io.storage.disk_cache": ("DiskCache",),

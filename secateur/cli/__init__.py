@@ -17,6 +17,7 @@ from secateur.cli.serving import connect_server, run
 from secateur.cli.shipping import pack
 from secateur.cli.status import ScriptGroup
 from secateur.cli.watching import watch
+from secateur.cli.workload import workload
 
 
 @click.group(cls=ScriptGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,6 +57,7 @@ COMMANDS = (
     optimize,
     prune,
     advise,
+    workload,
     inspect,
     verify,
     vacuum,
