@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
 from contextlib import suppress
 from functools import partial
 
@@ -16,7 +15,6 @@ from secateur.index.build.tasks import run_in_process
 from secateur.index.compact.increments import due_to_merge
 from secateur.index.compact.plan_segments import cut_anew, merged_target
 from secateur.index.file_names import build_of
-from secateur.index.identity import FileIdentity
 from secateur.index.model import BuildOptions
 from secateur.index.segments.segment_table import Segments, joined
 from secateur.index.segments.snapshot import snapshot_in_memory
@@ -30,14 +28,14 @@ def with_increments_merged(
     store: FileStore,
     build: str,
     segments: Segments,
-    live: Set[FileIdentity],
+    is_live: np.ndarray,
     options: BuildOptions,
     schema: pa.Schema,
 ) -> tuple[Segments, int]:
     """Return the segments with small increments merged by a build, and how many were merged.
 
-    Entries of files that are not live are dropped from those. If one cannot be read, nothing is merged: the segments
-    serve as they are, and an optimization names the fault. Raises IndexNotWritable.
+    Entries without a live file, as `is_live` of shape (n_entries,) says, are dropped from those. If one cannot be read,
+    nothing is merged: the segments serve as they are, and an optimization names the fault. Raises IndexNotWritable.
     """
     counts = int(segments.block_count.sum()), int(segments.row_count.sum())
     target = merged_target(options, segments.filters, *counts)
@@ -45,10 +43,10 @@ def with_increments_merged(
     if not len(due):
         return segments, 0
     snapshot = snapshot_in_memory(segments.take(due), options, schema)
-    is_live = np.array([file in live for file in snapshot.files.identities()], bool)
+    is_live_due = is_live[np.isin(segments.files.segment, due)]
     sources = Sources(store, snapshot, partial(snapshot_in_memory, segments.take(due), options, schema))
     try:
-        made = write_merged(sources, run_in_process, build, cut_anew(store, snapshot, is_live, target))
+        made = write_merged(sources, run_in_process, build, cut_anew(store, snapshot, is_live_due, target))
     except IndexFault as fault:
         _log.warning("%d small segments are not merged, as one cannot be read: %s", len(due), fault)
         discard(store, build)

@@ -13,15 +13,15 @@ from secateur.index.build.add_columns import amendments
 from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.spark_tasks import runner
 from secateur.index.compact.plan_segments import Regrouping, regroup
-from secateur.index.identity import FileIdentity
 from secateur.index.model import Store
 from secateur.index.segments.segment_table import joined
 from secateur.index.segments.snapshot import Snapshot, open_snapshot
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.listing import Listing
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot, described, filter_files
-from secateur.maintain.entries import indexed_files, live_files, require_snapshot
+from secateur.maintain.entries import file_of_entry, require_snapshot
 from secateur.maintain.merge import Sources, write_merged
 from secateur.maintain.publish import publish
 
@@ -87,7 +87,7 @@ def optimize_index(
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
     listing = recognised(now, now.fresh_listing(dt.UTC), snapshot)
-    plan = _planned(table.store, snapshot, set(live_files(listing)))
+    plan = _planned(table.store, snapshot, listing)
     before, files = len(snapshot.segments), len(filter_files(snapshot))
     after = len(plan.stay) + len(plan.merged)
     done = partial(Optimized, segments_before=before, segments_after=after, segments_made=len(plan.merged))
@@ -106,16 +106,11 @@ def optimize_index(
     return done(described(now, listing), dry_run, filter_files_before=files, filter_files_after=left)
 
 
-def _planned(store: Store, snapshot: Snapshot, live: set[FileIdentity]) -> Regrouping:
+def _planned(store: Store, snapshot: Snapshot, listing: Listing) -> Regrouping:
     """Decide how to regroup the index. Raises IndexFault."""
     segments = snapshot.as_segments()
-    known = indexed_files(segments.files)
-    is_live = np.array([file in live for file in known], bool)
+    is_live = file_of_entry(listing, segments.files) >= 0
     fixed = np.zeros(len(segments), bool)
-    fixed[
-        [
-            amendment.segment
-            for amendment in amendments(segments, known, live, page_locations=snapshot.options.page_locations)
-        ]
-    ] = True
+    lacking = amendments(segments, is_live, page_locations=snapshot.options.page_locations)
+    fixed[[amendment.segment for amendment in lacking]] = True
     return regroup(store, snapshot, is_live, fixed)
