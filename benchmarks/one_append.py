@@ -36,7 +36,8 @@ def one_append(setting: Setting) -> Result:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(directory, copy)
     table: SyntheticTable = open_synthetic(copy, shape)
-    samples, written = [], []
+    samples: list[float] = []
+    written: list[int] = []
     for _ in range(APPENDS):
         table = appended(table, copy)
         before = _bytes_below(copy)
