@@ -76,8 +76,11 @@ def _removed(entries: FileTable, of_kept: np.ndarray, live: pa.Array) -> int:
 
 
 def _among(paths: pa.Array, others: pa.Array) -> np.ndarray:
-    """Return which paths are among others: bool of shape (n_paths,)."""
-    return truths(pc.is_in(paths.cast(pa.large_string()), value_set=others.cast(pa.large_string())))
+    """Return which paths are among others: bool of shape (n_paths,). Few paths are looked for, not many hashed."""
+    paths, others = paths.cast(pa.large_string()), others.cast(pa.large_string())
+    if len(paths) < len(others):
+        others = others.filter(pc.is_in(others, value_set=paths))
+    return truths(pc.is_in(paths, value_set=others))
 
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:
