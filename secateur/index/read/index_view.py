@@ -23,7 +23,7 @@ from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.runs import LooseRun, SegmentRun
-from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot
+from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
 from secateur.index.zones import segment_tree
 from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
