@@ -35,7 +35,7 @@ from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.iceberg.table import IcebergTable
-from secateur.maintain.entries import live_files
+from secateur.maintain.entries import chosen_files
 from secateur.maintain.publish import keep_manifests
 from secateur.scan import Scan
 from secateur.values import Keys, Kind
@@ -135,7 +135,7 @@ def _write_index(directory: Path, metadata: Path, bounds: Mapping[str, Bounds]) 
     listing = table.snapshot().listing(dt.UTC)
     schema = called_by_id(listing.schema)
     columns = indexed_columns(schema)
-    files = live_files(listing)
+    files = chosen_files(listing, np.ones(len(listing.size), bool))
     summaries = []
     size = segment_size(n)
     for number, start in enumerate(range(0, n, size)):

@@ -148,7 +148,10 @@ def write_index(directory: Path, shape: Shape) -> None:
         made = {f: writer.fragments for f, writer in enumerate(writers)}
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, made))
     options = BuildOptions(
-        sort_key=("ts",), filters=filter_options(bloom=["user_id"] if shape.has_filters else []), pages=shape.has_pages
+        sort_key=("ts",),
+        filters=filter_options(bloom=["user_id"] if shape.has_filters else []),
+        pages=shape.has_pages,
+        page_locations=False,
     )
     bloom_matrices = lay_fragments(table.store, summaries, rates)
     segments = summarised(columns, filters_of(options, shape.schema), summaries, bloom_matrices)

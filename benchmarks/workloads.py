@@ -22,6 +22,7 @@ from benchmarks.log_search import ngram_log
 from benchmarks.metadata_sql import count_sql, limit_sql
 from benchmarks.needle_peers import needle_beside
 from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
+from benchmarks.one_append import one_append
 from benchmarks.outliers import outliers
 from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
@@ -82,6 +83,7 @@ WORKLOADS = (
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),
     Workload("appends", "an index that grew by 1,000 appends, optimized, beside one that was built at once", appends),
+    Workload("one_append", "one file appended to a table of 10M blocks, and its index refreshed", one_append),
     Workload("plan_synthetic", "prune() over 100,000 blocks with filters and pages, warm", plan_synthetic),
     Workload("plan_range", "prune(): three unclustered ranges over 1M and 20M blocks, warm", plan_range),
     Workload("plan_clustered", "prune(): a range on the sort key over 1M and 20M blocks, warm", plan_clustered),

@@ -28,19 +28,23 @@ if TYPE_CHECKING:
     from secateur.maintain.register import register_index
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
+    from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
     from secateur.transparent import dataframe
+    from secateur.workloads import Workload, workload
 
 __version__ = "0.1.0"
 __all__ = [
     "Advice",
     "DiskCache",
     "IndexSnapshot",
+    "Look",
     "Optimized",
     "QueryPlan",
     "Refreshed",
     "SecateurError",
     "Verification",
+    "Workload",
     "add_reporter",
     "advise",
     "aggregate",
@@ -64,13 +68,16 @@ __all__ = [
     "remove_reporter",
     "vacuum_index",
     "verify_index",
+    "watch",
     "when",
+    "workload",
 ]
 
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.advising": ("advise",),
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
+    "secateur.workloads": ("Workload", "workload"),
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),
     "secateur.io.storage.disk_cache": ("DiskCache",),
@@ -81,6 +88,7 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.maintain.register": ("register_index",),
     "secateur.maintain.vacuum": ("drop_index", "vacuum_index"),
     "secateur.maintain.verify": ("Verification", "verify_index"),
+    "secateur.maintain.watch": ("Look", "watch"),
 }
 
 

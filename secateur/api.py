@@ -16,8 +16,10 @@ from secateur.errors import InvalidPredicate
 from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
 from secateur.io.tables.open import Moment, as_table, open_at
 from secateur.io.tables.table import Table
+from secateur.plan_log import log_plan
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.nodes import Predicate, SemiJoin, Sql, Truth
+from secateur.pruning.reporters import add_reporter
 from secateur.scan import Scan
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 MOST_REMEMBERED = 2_000  # longest predicate text, in characters, whose nodes are cached
 OWN_FUNCTION = "has_token"  # if the text has it, Spark gets the predicate as the tree prints it
 DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
+
+add_reporter(log_plan)
 
 
 def open_table(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from secateur.api import is_index_enabled, open_table
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.plan_log import log_to
 from secateur.scan import Scan
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def enable(
     tables: Sequence[ParquetDirectory | DeltaTable | str | os.PathLike[str]] | None = None,
     *,
     index_location: str | None = None,
+    log: str | os.PathLike[str] | None = None,
 ) -> None:
     """Prune every query of the session that reads an indexed table.
 
@@ -39,6 +41,9 @@ def enable(
     tables, index_location
         Tables whose index does not lie beside them: results of :func:`secateur.open_table`, or one location with its
         `index_location`. Other tables are pruned if an index lies beside them.
+    log
+        A file to which every plan of this process appends a line of JSON, for :func:`secateur.workload`; by default
+        the one that the environment variable ``SECATEUR_LOG`` names, if it is set.
 
     Raises
     ------
@@ -61,6 +66,8 @@ def enable(
     reason = session_rule.enable(spark, _opened(tables or (), index_location), is_index_enabled)
     if reason is not None:
         raise ValueError(f"queries of this session cannot be pruned: {reason}")
+    if log is not None:
+        log_to(log)
 
 
 def disable(spark: SparkSession) -> None:

@@ -16,6 +16,8 @@ from secateur.cli.querying import prune
 from secateur.cli.serving import connect_server, run
 from secateur.cli.shipping import pack
 from secateur.cli.status import ScriptGroup
+from secateur.cli.watching import watch
+from secateur.cli.workload import workload
 
 
 @click.group(cls=ScriptGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,6 +50,22 @@ def main(context: click.Context, verbose: bool) -> None:
         logging.getLogger("secateur").setLevel(logging.INFO)
 
 
-COMMANDS = (index, refresh, optimize, prune, advise, inspect, verify, vacuum, drop, demo, pack, connect_server, run)
+COMMANDS = (
+    index,
+    refresh,
+    watch,
+    optimize,
+    prune,
+    advise,
+    workload,
+    inspect,
+    verify,
+    vacuum,
+    drop,
+    demo,
+    pack,
+    connect_server,
+    run,
+)
 for command in COMMANDS:
     main.add_command(command)

@@ -194,6 +194,7 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
         (done.files_removed, "files gone"),
         (done.files_lost, "files of lost segments"),
         (done.segments_amended, "segments to amend" if done.dry_run else "segments amended"),
+        (done.segments_merged, "small segments merged"),
     )
     counts = ", ".join(f"{number:,} {what}" for number, what in parts if number)
     return [("to do" if done.dry_run else "done", counts or "nothing, the index is up to date")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,6 +37,9 @@ class Store(Protocol):
 
     def files(self, folder: str) -> list[StoredFile]:
         """List the files of a folder by name; empty if there is none."""
+
+    def last(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
+        """Return the file of a folder whose name is the greatest of those that have a form; None if there is none."""
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Read exactly `size` bytes. Raises IndexFault if the file is missing or too short."""

@@ -44,7 +44,7 @@ from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, described, undone
-from secateur.maintain.entries import settled
+from secateur.maintain.entries import chosen_files, settled
 from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.pruning.predicate.indexed.indexed_expressions import normalised
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from secateur.io.tables.open import Source
 
+LEAST_GROWN, GROWN = 1 << 12, 1 << 4  # blocks, and the steps above: bloom filters have 8, 10, 12, ... probes
 FILES_ASKED = 8  # whose footers are read for the names of columns
 
 
@@ -198,7 +199,8 @@ def build_with(
 ) -> IndexSnapshot:
     """Index a table with options that use the table's column names; see :func:`build_index`. Raises the same."""
     now = table.snapshot(fresh=True)
-    listing, files = settled(now)
+    listing, usable = settled(now)
+    files = chosen_files(listing, usable)
     if not len(listing.size) and now.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     if isinstance(now.naming, ByFieldId):
@@ -236,7 +238,7 @@ def write_index(
             *total([*((1, s.row_count, s.byte_count) for s in surveys), *(amendment.sizes for amendment in lacking)])
         )
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
-    what = recipe(schema, kept.columns, options, blocks)
+    what = recipe(schema, kept.columns, options, blocks if lacking or not len(kept) else _grown(blocks))
     parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
     summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
     bloom_matrices = write_bloom_matrices(run, build, table.store, summaries, what)
@@ -250,6 +252,17 @@ def write_index(
     return replace(
         segments, bloom_matrices={**segments.bloom_matrices, **{f: before[f].followed_by(added[f], 0) for f in added}}
     )
+
+
+def _grown(blocks: int) -> int:
+    """Return the blocks for which a refresh of a table with so many makes bloom filters: as many or more, in big steps.
+
+    Filters whose rates differ lie in different matrices, each of which a look-up reads.
+    """
+    grown = LEAST_GROWN
+    while grown < blocks:
+        grown *= GROWN
+    return grown
 
 
 def _chosen(

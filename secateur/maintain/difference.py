@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from secateur.arrays import truths
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.filters.transpose import FOLDER as FILTERS_FOLDER
 from secateur.index.identity import FileIdentity
 from secateur.index.segments.segment_file import SIZE_CLASS
-from secateur.index.segments.segment_table import Directory, Segments
+from secateur.index.segments.segment_table import Directory, FileTable, Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.storage.index_store import FileStore
-from secateur.maintain.entries import indexed_files
+from secateur.io.tables.listing import Listing
+from secateur.maintain.entries import chosen_files, file_of_entry
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Difference:
     """
 
     kept: Segments
-    live: AbstractSet[FileIdentity]
+    is_live: np.ndarray  # which entries of the kept segments have a live file: bool of shape (n_entries,)
     new: Sequence[FileIdentity]
     added: int
     changed: int
@@ -36,34 +39,48 @@ class Difference:
 
 
 def difference(
-    store: FileStore, snapshot: Snapshot, files: Sequence[FileIdentity], broken: Collection[str] = ()
+    store: FileStore, snapshot: Snapshot, listing: Listing, usable: np.ndarray, broken: Collection[str] = ()
 ) -> Difference:
-    """Return which live `files` must be indexed and what is kept; `broken` index files count as missing."""
+    """Return which of the `usable` live files must be indexed and what is kept; `broken` index files are missing."""
     stored = (file for folder in (SEGMENTS_FOLDER, FILTERS_FOLDER) for file in store.files(folder))
     sizes = {file.name: file.size for file in stored if file.name not in broken}
     before = snapshot.as_segments()
-    live, known = set(files), indexed_files(before.files)
-    is_there = _are_there(sizes, before)
-    is_live = np.array([file in live for file in known], bool) & is_there[before.files.segment]
-    kept = before.take(np.flatnonzero(np.bincount(before.files.segment[is_live], minlength=len(before))))
-    covered, indexed = set(indexed_files(kept.files)), set(known)
-    new = [file for file in files if file not in covered]
-    unknown = [file for file in new if file not in indexed]
-    paths = _paths(known)
-    changed = sum(file.path in paths for file in unknown)
+    entries = before.files
+    file = file_of_entry(listing, entries)
+    known = file >= 0  # though its segment may be lost
+    is_live = known & _are_there(sizes, before)[entries.segment]
+    is_live[is_live] = usable[file[is_live]]
+    stays = np.bincount(entries.segment[is_live], minlength=len(before)) > 0
+    of_kept = stays[entries.segment]
+    new, indexed = usable.copy(), np.zeros(len(usable), bool)
+    new[file[known & of_kept]] = False
+    indexed[file[known]] = True
+    unknown = new & ~indexed
+    changed = int(_among(listing.paths.filter(pa.array(unknown)), entries.path).sum())
     return Difference(
-        kept=_without_lost_filters(sizes, kept),
-        live=live,
-        new=new,
-        added=len(unknown) - changed,
+        kept=_without_lost_filters(sizes, before.take(np.flatnonzero(stays))),
+        is_live=is_live[of_kept],
+        new=chosen_files(listing, new),
+        added=int(unknown.sum()) - changed,
         changed=changed,
-        removed=len(paths - _paths(files) - _paths(covered)),
-        lost=len(new) - len(unknown),
+        removed=_removed(entries, of_kept, listing.paths.filter(pa.array(usable))),
+        lost=int((new & indexed).sum()),
     )
 
 
-def _paths(files: Iterable[FileIdentity]) -> set[str]:
-    return {file.path for file in files}
+def _removed(entries: FileTable, of_kept: np.ndarray, live: pa.Array) -> int:
+    """Count the paths of entries that are no longer live and leave the index."""
+    leaving = entries.path.filter(pa.array(~of_kept))
+    gone = pc.unique(leaving.filter(pa.array(~_among(leaving, live))))
+    return int((~_among(gone, entries.path.filter(pa.array(of_kept)))).sum())
+
+
+def _among(paths: pa.Array, others: pa.Array) -> np.ndarray:
+    """Return which paths are among others: bool of shape (n_paths,). Few paths are looked for, not many hashed."""
+    paths, others = paths.cast(pa.large_string()), others.cast(pa.large_string())
+    if len(paths) < len(others):
+        others = others.filter(pc.is_in(others, value_set=paths))
+    return truths(pc.is_in(paths, value_set=others))
 
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from secateur.errors import IndexMissing
 from secateur.index.identity import FileIdentity, identities
@@ -31,13 +32,8 @@ def require_snapshot(table: Table) -> Snapshot:
     return snapshot
 
 
-def live_files(listing: Listing) -> list[FileIdentity]:
-    """Return the identities of a listing's files, ordered by path."""
-    return identities(listing.paths, listing.size, listing.stamp, listing.known_as)
-
-
-def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, list[FileIdentity]]:
-    """Return the live files, and the identities of those that can be indexed or that a snapshot already has.
+def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, np.ndarray]:
+    """Return the live files, and which of them can be indexed or are known to a snapshot: bool of shape (n_files,).
 
     On a store with times in whole seconds, such as S3, a file overwritten within the same second keeps its time, and
     with an equal size its identity. So files modified in the current second are listed again once it is over by the
@@ -47,11 +43,24 @@ def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Lis
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
     left = _unsettled(table, listing)
     if not left.any():
-        return listing, live_files(listing)
+        return listing, np.ones(len(listing.size), bool)
     time.sleep(float(left.max()))
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
-    young = _unsettled(table, listing) > 0
-    return listing, [file for file, is_young in zip(live_files(listing), young.tolist(), strict=True) if not is_young]
+    return listing, _unsettled(table, listing) == 0
+
+
+def chosen_files(listing: Listing, chosen: np.ndarray) -> list[FileIdentity]:
+    """Return the identities of some of a listing's files, bool of shape (n_files,), ordered by path."""
+    at = np.flatnonzero(chosen)
+    return identities(listing.paths.take(pa.array(at)), listing.size[at], listing.stamp[at], listing.known_as[at])
+
+
+def file_of_entry(listing: Listing, entries: FileTable) -> np.ndarray:
+    """Return the live file of every entry: int64; -1 where no live file has its identity."""
+    file = alike(listing, entries)
+    same = file >= 0
+    same[same] = entries.witness[same] == listing.known_as[file[same]]
+    return np.where(same, file, -1)
 
 
 def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
@@ -79,8 +88,3 @@ def with_witnesses_of(listing: Listing, segments: Segments) -> Segments:
     if np.array_equal(witness, entries.witness):
         return segments
     return replace(segments, files=replace(entries, witness=witness))
-
-
-def indexed_files(files: FileTable) -> list[FileIdentity]:
-    """Return the identities of all segments' files, in order."""
-    return files.identities()

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from secateur.index.build.add_columns import Amendment, amendments
 from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of, listed
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
-from secateur.index.identity import FileIdentity
 from secateur.index.model import BuildOptions, name_of
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments
@@ -25,7 +26,8 @@ from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference
-from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled, with_witnesses_of
+from secateur.maintain.entries import require_snapshot, settled, with_witnesses_of
+from secateur.maintain.increments import remove_merged, with_increments_merged
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
 
@@ -47,6 +49,7 @@ class Refreshed:
     files_removed: int  # no longer live, in segments without any live file: they leave the index
     files_lost: int  # of segments whose file is missing: indexed again
     segments_amended: int  # segments that got missing columns, filters or page locations
+    segments_merged: int = 0  # small segments of earlier refreshes and of this one, merged; not predicted by a dry run
 
     @property
     def is_current(self) -> bool:
@@ -75,7 +78,8 @@ def refresh_index(
 
     Structures are given as for :func:`secateur.build_index`. A segment that lacks some, or a column that was added to
     the table later, is amended: only the columns concerned are read in its files, or only footers. Missing segments and
-    filters are rebuilt. Everything else is kept. Until it returns, readers see the old index.
+    filters are rebuilt. Small segments of several refreshes are merged, from index files alone, so that an index that
+    grows bit by bit stays fast to ask. Everything else is kept. Until it returns, readers see the old index.
 
     Parameters
     ----------
@@ -112,8 +116,8 @@ def refresh_index(
         expressions=listed(zone_map),
     )
     added = _called_in_index(now, added)
-    listing, files = _listed(now, snapshot) if dry_run else settled(now, snapshot)
-    plan = difference(table.store, snapshot, files, broken_files(table.store, snapshot) if repair else ())
+    listing, usable = _listed(now, snapshot) if dry_run else settled(now, snapshot)
+    plan = difference(table.store, snapshot, listing, usable, broken_files(table.store, snapshot) if repair else ())
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
@@ -130,16 +134,19 @@ def refresh_index(
     if not plan.new and not lacking and options == snapshot.options and is_same:
         return refresh()
     table.store.require_writable()
-    with new_build(table.store) as build:
+    with new_build(table.store) as build, new_build(table.store) as merging:
         progress = on_survey, on_progress
-        segments = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
+        written = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
+        is_live = np.append(plan.is_live, np.ones(len(written.files.size) - len(plan.is_live), bool))
+        segments, merged = with_increments_merged(table.store, merging, written, is_live, options, schema)
         publish(now, build, segments, schema, options, expected=snapshot)
-    return refresh()
+        remove_merged(table.store, build, written, segments)
+    return replace(refresh(), segments_merged=merged)
 
 
-def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, list[FileIdentity]]:
+def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, np.ndarray]:
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
-    return listing, live_files(listing)
+    return listing, np.ones(len(listing.size), bool)
 
 
 def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
@@ -172,7 +179,7 @@ def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: Buil
     """Return what the kept segments lack; columns that get gaps for the first time are measured again."""
     gaps = set(options.gaps) - set(snapshot.options.gaps)
     anew = [c for c, column in enumerate(kept.columns) if name_of(column.path) in gaps]
-    return amendments(kept, indexed_files(kept.files), plan.live, anew, page_locations=options.page_locations)
+    return amendments(kept, plan.is_live, anew, page_locations=options.page_locations)
 
 
 def _refreshed(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.model import name_of
@@ -22,7 +24,7 @@ from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
-from secateur.maintain.entries import indexed_files, live_files, require_snapshot
+from secateur.maintain.entries import file_of_entry, require_snapshot
 from secateur.pruning.predicate.bound import Field
 
 if TYPE_CHECKING:
@@ -130,8 +132,7 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
     listing = now.fresh_listing(dt.UTC)
     try:
         snapshot = require_snapshot(table)
-        live = live_files(recognised(now, listing, snapshot))
-        files = snapshot.files
+        file = file_of_entry(recognised(now, listing, snapshot), snapshot.files)
         filter_files(snapshot)  # raises if the snapshot does not list them
     except IndexFault as fault:
         return Verification(0, 0, 0, len(listing.size), (str(fault),))
@@ -140,9 +141,8 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
         faults += [fault for reasons in _faults_of_files(table.store, snapshot, tell).values() for fault in reasons]
     except IndexFault as fault:
         faults.append(str(fault))
-    covered = set(indexed_files(files))
-    known = sum(file in covered for file in live)
-    return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
+    known = len(np.unique(file[file >= 0]))
+    return Verification(snapshot.number, len(snapshot.segments), known, len(listing.size) - known, tuple(faults))
 
 
 def broken_files(store: FileStore, snapshot: Snapshot) -> set[str]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.pruning.metrics import FileMetrics, Metric, before_and_after, counter, timer
+from secateur.pruning.shape import PredicateShape
 
 UNITS = ("segments", "files", "blocks", "pages", "rows", "bytes")
 
@@ -105,12 +106,16 @@ class Report:
     audit: AuditReport | None = None
     order: str = ""  # the ORDER BY and LIMIT of a plan that asks for the first rows
     measure: InitVar[Callable[[], FileMetrics] | None] = None  # called only on demand, as it looks at every file
+    asked: InitVar[Callable[[], PredicateShape] | None] = None  # the shape of the predicate, likewise
 
-    def __post_init__(self, measure: Callable[[], FileMetrics] | None) -> None:
+    def __post_init__(
+        self, measure: Callable[[], FileMetrics] | None, asked: Callable[[], PredicateShape] | None
+    ) -> None:
         self.__dict__["measure"] = None if measure is None else cache(measure)
+        self.__dict__["asked"] = None if asked is None else cache(asked)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "measure": partial(replace, self.files)}
+        return {**self.__dict__, "measure": partial(replace, self.files), "asked": partial(replace, self.shape)}
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -127,6 +132,12 @@ class Report:
         """File and manifest counts of the plan, computed on first access."""
         measure = self.__dict__["measure"]
         return FileMetrics() if measure is None else measure()
+
+    @property
+    def shape(self) -> PredicateShape:
+        """The predicate without its literals, printed on first access."""
+        asked = self.__dict__["asked"]
+        return PredicateShape("", ()) if asked is None else asked()
 
     def metrics(self) -> dict[str, Metric]:
         """Return the metrics of Iceberg's ScanReport by name and in its form, and some more.

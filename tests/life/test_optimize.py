@@ -52,6 +52,7 @@ def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...]
 
 ROWS = 40
 APPENDS = 30
+MOST_INCREMENTS = 5  # in which refreshes leave 156 blocks: each more than twice as large as all smaller ones together
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
     once = sec.open_table(appended.root, index_location=str(tmp_path / "_once"))
     done = sec.optimize_index(appended)
     sec.build_index(once, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
-    assert (done.segments_before, done.filter_files_before) == (APPENDS, 2 * APPENDS)
+    assert done.filter_files_before <= 2 * MOST_INCREMENTS
     assert done.filter_files_after == 4  # the first build has a good part of the blocks, so its bloom matrices stay
     built = sec.describe_index(once)
     assert done.segments_after <= 1.5 * built.segments
@@ -108,14 +109,14 @@ def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> N
     done = sec.optimize_index(appended)
     stayed = names & set(sec.inspect.segments(appended)["name"].to_pylist())
     assert done.segments_made in (1, 2)
-    assert len(stayed) >= len(names) - 1
+    assert len(stayed) >= len(names) - 2  # one for the late file, and one that filters in a small matrix take along
     assert sec.describe_index(appended).number == number + 3
     assert sec.verify_index(appended).sound
 
 
 def test_a_dry_run_tells_and_changes_nothing(appended: ParquetDirectory) -> None:
     told = sec.optimize_index(appended, dry_run=True)
-    assert sec.describe_index(appended).segments == told.segments_before == APPENDS
+    assert sec.describe_index(appended).segments == told.segments_before
     done = sec.optimize_index(appended)
     assert (done.segments_after, done.segments_made) == (told.segments_after, told.segments_made)
 
@@ -124,20 +125,21 @@ def test_files_that_are_gone_are_forgotten(appended: ParquetDirectory) -> None:
     for i in range(1, APPENDS, 2):
         (Path(appended.root) / f"{i:03}.parquet").unlink()
     done = sec.optimize_index(appended)
-    assert done.index.files == APPENDS // 2
+    assert APPENDS // 2 <= done.index.files <= APPENDS // 2 * 4 / 3  # a segment stays if three in four blocks are live
     assert sec.prune(appended, "TRUE", strict=True).count() == sec.prune(appended, "TRUE", use_index=False).count()
 
 
 def test_a_broken_segment_is_named_and_nothing_is_lost(appended: ParquetDirectory) -> None:
+    segments = sec.describe_index(appended).segments
     name = sec.inspect.segments(appended)["name"][3].as_py()
     path = Path(appended.root) / "_secateur" / name
     path.write_bytes(path.read_bytes()[:100] + bytes(1000))
     before = sec.prune(appended, "id >= 0", use_index=False).count()
     with pytest.raises(IndexFault, match=path.name):
         sec.optimize_index(appended)
-    assert sec.describe_index(appended).segments == APPENDS
+    assert sec.describe_index(appended).segments == segments
     assert sec.prune(appended, "id >= 0").count() == before
-    assert sec.refresh_index(appended).files_lost == 1  # of another size than the snapshot says
+    assert sec.refresh_index(appended).files_lost > 0  # of another size than the snapshot says
     assert not sec.optimize_index(appended).is_in_order
     assert sec.verify_index(appended).sound
 

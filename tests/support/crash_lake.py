@@ -250,6 +250,7 @@ ACTIONS = {
     "build": Action(build, nothing),
     "rebuild": Action(rebuild, changed),
     "refresh": Action(refresh, changed),
+    "refresh and merge": Action(refresh, outgrown),
     "amend": Action(amend, changed),
     "optimize": Action(optimize, grown),
     "vacuum": Action(vacuum, refreshed),

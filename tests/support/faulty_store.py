@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -96,6 +97,9 @@ class FaultyStore(FileStore):
 
     def files(self, folder: str) -> list[StoredFile]:
         return self._reading(f"list {folder}", lambda: self.sound.files(folder))
+
+    def last(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
+        return self._reading(f"list {folder}", lambda: self.sound.last(folder, form))
 
     def size(self, name: str) -> int:
         return self._reading(f"size {name}", lambda: self.sound.size(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,10 @@ class MemoryStore:
         if offset < 0 or len(found) != size:
             raise IndexFault(f"{name} cannot be read up to byte {offset + size}")
         return found
+
+    def last(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
+        matching = [file for file in self.files(folder) if form.fullmatch(file.name.rpartition("/")[2])]
+        return matching[-1] if matching else None
 
     def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes of many (offset, size) ranges of one file. Raises IndexFault."""

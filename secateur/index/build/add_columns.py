@@ -7,7 +7,7 @@ their blocks stay unknown.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -69,15 +69,15 @@ class Amendment:
 
 def amendments(
     segments: Segments,
-    files: Sequence[FileIdentity],
-    live: Collection[FileIdentity],
+    is_live: np.ndarray,
     anew: Sequence[int] = (),
     *,
     page_locations: bool,
 ) -> list[Amendment]:
     """Return what segments lack of their own columns and filters, and of page locations if these are kept.
 
-    The columns `anew` are measured again in all segments.
+    `is_live` tells which entries have a live file: bool of shape (n_entries,). The columns `anew` are measured again in
+    all segments.
     """
     kinds = [POSTING if filter_.kind == POSTINGS else SIZE_CLASS for filter_ in segments.filters]
     filters = _lack(segments, [(kind, f) for f, kind in enumerate(kinds)])
@@ -87,7 +87,8 @@ def amendments(
     begin = offsets_of(np.bincount(segments.files.segment, minlength=len(segments)))
     result = []
     for s in np.flatnonzero(columns.any(axis=1) | filters.any(axis=1) | unlaid).tolist():
-        of_segment = files[begin[s] : begin[s + 1]]
+        entries = np.arange(begin[s], begin[s + 1])
+        of_segment = segments.files.take(entries).identities()
         result.append(
             Amendment(
                 s,
@@ -100,10 +101,10 @@ def amendments(
                 (
                     len(of_segment),
                     int(segments.row_count[s]),
-                    int(segments.files.byte_count[begin[s] : begin[s + 1]].sum()),
+                    int(segments.files.byte_count[entries].sum()),
                 ),
                 of_segment,
-                [file in live for file in of_segment],
+                is_live[entries].tolist(),
             )
         )
     return result

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
+from itertools import chain
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.container.index_file import Place, Writer
+from secateur.index.file_names import build_of
 from secateur.index.filters import bloom_fragment, transpose
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.identity import FileIdentity
@@ -63,17 +65,23 @@ def new_build(store: Store) -> Iterator[str]:
         yield build
     except BaseException:
         if not _is_published(store, build):
-            _remove(store, build, FOLDERS)
+            discard(store, build)
         raise
     finally:
         _remove(store, build, (bloom_fragment.FOLDER,))
 
 
+def discard(store: Store, build: str) -> None:
+    """Remove the files of a build that no snapshot names; those that cannot be removed are left to a vacuum."""
+    _remove(store, build, FOLDERS)
+
+
 def _is_published(store: Store, build: str) -> bool:
-    """Whether a snapshot names segments of a build, or cannot be read."""
+    """Whether a snapshot names segments or manifests of a build, or cannot be read."""
     try:
-        names = (name for number in snapshot_numbers(store) for name in open_snapshot(store, number).segments.name)
-        return any(name.startswith(f"{FOLDER}/{build}-") for name in names)
+        snapshots = [open_snapshot(store, number) for number in snapshot_numbers(store)]
+        manifests = [snapshot.made_of.manifests for snapshot in snapshots if snapshot.made_of is not None]
+        return any(build_of(name) == build for name in chain(manifests, *(s.segments.name for s in snapshots)))
     except IndexFault:
         return True
 

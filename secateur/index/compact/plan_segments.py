@@ -17,7 +17,7 @@ from secateur.index.build.survey import FileSurvey, as_bytes, in_key_order, targ
 from secateur.index.compact.merge_filters import live_blocks_by_build
 from secateur.index.file_names import build_of
 from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS
-from secateur.index.model import POSTINGS, Store
+from secateur.index.model import POSTINGS, BuildOptions, Filter, Store
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.stored_segment import stored_segment
@@ -46,15 +46,10 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
     Raises IndexFault if bounds of the sort key cannot be read.
     """
     segments = snapshot.as_segments()
-    free = is_live & ~fixed[segments.files.segment]
-    blocks, rows = int(segments.files.block_count[is_live].sum()), int(segments.files.row_count[is_live].sum())
-    has_postings = any(filter_.kind == POSTINGS for filter_ in snapshot.filters)
-    target = target_blocks(blocks, rows, snapshot.options.segment_blocks, has_postings=has_postings)
-    if snapshot.options.segment_blocks is None:
-        target = 1 << (target.bit_length() - 1)  # so that a growing table is seldom cut differently
-    surveys = _surveys(store, snapshot, np.flatnonzero(free))
-    entry_of = {survey.file: int(entry) for survey, entry in zip(surveys, np.flatnonzero(free), strict=True)}
-    orders = [np.array([entry_of[survey.file] for survey in part], np.int64) for part in in_key_order(surveys)]
+    free = np.flatnonzero(is_live & ~fixed[segments.files.segment])
+    blocks = int(segments.files.block_count[is_live].sum())
+    target = merged_target(snapshot.options, snapshot.filters, blocks, int(segments.files.row_count[is_live].sum()))
+    orders = _orders(store, snapshot, free)
     worth = _is_filled(segments, is_live, target) & ~fixed
     cut = _cut(segments, orders, worth, target)
     little = np.zeros(len(segments), bool)
@@ -65,6 +60,32 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
             return cut
         little |= smaller
         cut = _cut(segments, orders, worth & ~little, target)
+
+
+def merged_target(options: BuildOptions, filters: Sequence[Filter], blocks: int, rows: int) -> int:
+    """Return how many blocks a merged segment should have in a table with these blocks and rows.
+
+    By default a power of two, so that a growing table is seldom cut differently.
+    """
+    has_postings = any(filter_.kind == POSTINGS for filter_ in filters)
+    target = target_blocks(blocks, rows, options.segment_blocks, has_postings=has_postings)
+    return 1 << (target.bit_length() - 1) if options.segment_blocks is None else target
+
+
+def cut_anew(store: Store, snapshot: Snapshot, is_live: np.ndarray, target: int) -> list[np.ndarray]:
+    """Cut all live entries of the table of files, in key order, into segments of about `target` blocks.
+
+    Raises IndexFault if bounds of the sort key cannot be read.
+    """
+    orders = _orders(store, snapshot, np.flatnonzero(is_live))
+    return [group for order in orders for group in _groups(snapshot.files.block_count, order, target)]
+
+
+def _orders(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[np.ndarray]:
+    """Return entries in key order: those of files that span few others, and separately those of wide files."""
+    surveys = _surveys(store, snapshot, entries)
+    entry_of = {survey.file: int(entry) for survey, entry in zip(surveys, entries, strict=True)}
+    return [np.array([entry_of[survey.file] for survey in part], np.int64) for part in in_key_order(surveys)]
 
 
 def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarray:

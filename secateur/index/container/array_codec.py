@@ -19,6 +19,8 @@ LEAST_COMPRESSED = 64  # bytes; smaller arrays are stored plain
 LEAST_GAIN = 0.9  # share of the size of a simpler encoding that must not be exceeded
 _ADDRESSES = np.iinfo(np.intp).max  # numpy has no array of more bytes, not even a constant one
 _DELTA = struct.Struct("<QQB7x")  # first value, least difference, bytes per difference above it
+_SKIPPABLE = struct.Struct("<II")  # magic number, bytes that follow
+_SKIPPABLE_MAGIC = 0x184D2A50  # RFC 8878, 3.1.2
 _WIDTHS = {1: "<u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
@@ -32,10 +34,18 @@ def encode(array: np.ndarray) -> tuple[int, bytes]:
         return PLAIN, plain
     best, stored = PLAIN, plain
     for encoding, candidate, header in ((ZSTD, _zstd(array), 0), (DELTA, _delta(array), _DELTA.size)):
-        compressed = len(candidate) - header
-        if len(candidate) < LEAST_GAIN * len(stored) and compressed * MOST_EXPANSION > len(plain):
-            best, stored = encoding, candidate
+        padded = candidate + _padding(len(plain) // MOST_EXPANSION + 1 - (len(candidate) - header))
+        if len(padded) < LEAST_GAIN * len(stored):
+            best, stored = encoding, padded
     return best, stored
+
+
+def _padding(least: int) -> bytes:
+    """Return a skippable frame of zstd of at least so many bytes, which is nothing when decompressed; none for 0.
+
+    What readers accept is bounded by :data:`MOST_EXPANSION`, and nearly constant arrays would be smaller.
+    """
+    return b"" if least <= 0 else _SKIPPABLE.pack(_SKIPPABLE_MAGIC, least) + bytes(least)
 
 
 def decode(encoding: int, dtype: np.dtype, n: int, stored: bytes | memoryview) -> np.ndarray:

@@ -23,7 +23,7 @@ from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.runs import LooseRun, SegmentRun
-from secateur.index.segments.snapshot import Snapshot, no_segments, open_snapshot, snapshot_files
+from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
 from secateur.index.zones import segment_tree
 from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
@@ -436,14 +436,13 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
     A snapshot read before comes from the cache. Its key includes file size and time, because numbers restart after an
     index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
     """
-    files = snapshot_files(store)
-    while files:
-        number = max(files)
+    found = last_snapshot_file(store)
+    while found is not None:
         try:
-            return _opened(store, number, files[number], cache)
+            return _opened(store, *found, cache)
         except IndexFault:
-            before, files = files, snapshot_files(store)
-            if files.get(number) == before[number]:
+            before, found = found, last_snapshot_file(store)
+            if found == before:
                 raise
     return None
 

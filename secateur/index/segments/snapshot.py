@@ -405,6 +405,12 @@ def snapshot_files(store: Store) -> dict[int, StoredFile]:
     return dict(sorted(files.items()))
 
 
+def last_snapshot_file(store: Store) -> tuple[int, StoredFile] | None:
+    """Return the snapshot file with the highest number, and the number; None if a store has none."""
+    file = store.last(FOLDER, _NAME)  # all numbers have ten digits, so names order as numbers do
+    return None if file is None else (int(file.name[-len("0000000000.snapshot") : -len(".snapshot")]), file)
+
+
 def snapshot_numbers(store: Store) -> list[int]:
     """Return the numbers of all snapshots in a store, ascending."""
     return list(snapshot_files(store))
@@ -425,15 +431,20 @@ def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapsho
     return snapshot
 
 
-@cache
-def no_segments() -> Snapshot:
-    """Return a snapshot without segments: a table without an index is read with it."""
-    data = encode_snapshot(0, 0.0, summarised([], [], [], {}), BuildOptions(), pa.schema([]))
+def snapshot_in_memory(segments: Segments, options: BuildOptions, schema: pa.Schema) -> Snapshot:
+    """Return a snapshot of segments that is in no store."""
+    data = encode_snapshot(0, 0.0, segments, options, schema)
 
     def read(offset: int, count: int) -> bytes:
         return data[offset : offset + count]
 
-    return Snapshot(read_contents("no index", SNAPSHOT, len(data), read), read, len(data))
+    return Snapshot(read_contents("memory", SNAPSHOT, len(data), read), read, len(data))
+
+
+@cache
+def no_segments() -> Snapshot:
+    """Return a snapshot without segments: a table without an index is read with it."""
+    return snapshot_in_memory(summarised([], [], [], {}), BuildOptions(), pa.schema([]))
 
 
 def _with_end(read: ReadRange, size: int) -> ReadRange:

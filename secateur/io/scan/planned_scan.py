@@ -45,6 +45,7 @@ from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.report import Faults
 from secateur.pruning.reporters import tell
+from secateur.pruning.shape import shape_of
 from secateur.pruning.stages.survivors import Executors, Query, Survivors
 
 if TYPE_CHECKING:
@@ -364,6 +365,7 @@ def plan_scan(
             order="" if order is None else f"{order} LIMIT {settings.limit}",
             planning_seconds=time.perf_counter() - started,
             measure=lambda: _file_metrics(opened, survivors),
+            asked=lambda: shape_of(settings.whole(predicate)),
         ),
     )
     tell(report)

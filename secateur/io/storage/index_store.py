@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -65,6 +66,32 @@ class FileStore:
             for info in sorted(infos, key=lambda info: str(info.base_name))
             if info.type == pafs.FileType.File
         ]
+
+    def last(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
+        """Return the file of a folder whose name is the greatest of those that match; None if there is none.
+
+        On a local disk only this one is looked up, so that a folder of many files costs little. Raises IndexFault.
+        """
+        if not self.is_local:
+            matching = [file for file in self.files(folder) if form.fullmatch(file.name.rpartition("/")[2])]
+            return matching[-1] if matching else None
+        try:
+            return self._last_local(folder, form)
+        except OSError as error:
+            raise IndexFault(f"cannot list {self._path(folder)}: {explained(error)}") from None
+
+    def _last_local(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
+        """Look up the file with the greatest name, or if it is removed meanwhile, list again."""
+        while True:
+            try:
+                name = max(filter(form.fullmatch, os.listdir(self._path(folder))), default=None)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            if name is None:
+                return None
+            with suppress(FileNotFoundError):
+                found = os.stat(self._path(f"{folder}/{name}"))
+                return StoredFile(f"{folder}/{name}", found.st_size, found.st_mtime_ns / 1e9)
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Read exactly `size` bytes. Raises IndexFault if the file is missing or too short."""

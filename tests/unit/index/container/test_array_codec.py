@@ -223,3 +223,15 @@ def test_a_compressed_array_is_as_long_as_it_says() -> None:
     for n in (999, 1001, 0):
         with pytest.raises(IndexFault):
             decode(encoding, np.dtype("<i4"), n, stored)
+
+
+@pytest.mark.parametrize("n", [1_000, 1_000_000])
+@pytest.mark.parametrize("last", [1, -1, 2**62])
+def test_an_array_that_is_constant_but_for_an_element_is_small(n: int, last: int) -> None:
+    """Smaller than readers accept, without padding."""
+    array = np.full(n, 12345, np.int64)
+    array[-1] = last
+    encoding, stored = encode(array)
+    assert encoding == ZSTD
+    assert 8 * n / MOST_EXPANSION < len(stored) < 8 * n / MOST_EXPANSION + 100
+    assert np.array_equal(decode(encoding, array.dtype, n, stored), array)

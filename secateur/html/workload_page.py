@@ -1,0 +1,64 @@
+"""The logged plans as HTML: the shapes for which most is read, and what each stage leaves of them."""
+
+from __future__ import annotations
+
+from html import escape
+
+from secateur.html.pictures import QUIET, SURVIVES, bar, colour_of
+from secateur.html.plan_page import page
+from secateur.pruning.report import human_bytes
+from secateur.workloads import ShapeUse, Workload
+
+
+def workload_page(workload: Workload) -> str:
+    """Return the whole page."""
+    total = workload.bytes_read
+    parts = [
+        "<h1>What is asked, and what it reads</h1>",
+        f'<p class="headline">{workload.plans:,} plans of {len(workload.shapes):,} shapes read '
+        f"{human_bytes(total)}.</p>",
+        f'<p class="quiet">log {escape(workload.log)}; {workload.unreadable:,} lines are no plan. A <code>?</code> '
+        "stands for a literal. Bars are linear: bytes read of all bytes that are read.</p>",
+        _table(workload, total),
+        *(part for number, use in enumerate(workload.shapes, 1) for part in _shape_parts(number, use)),
+    ]
+    return page("secateur: what is asked, and what it reads", parts)
+
+
+def _table(workload: Workload, total: int) -> str:
+    heads = ("#", "shape", "plans", "literals", "bytes read", "", "of the table", "planning ms")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    rows = (
+        f'<tr data-shape="{escape(use.shape)}"><td>{number}</td><td class="left"><code>{escape(use.shape)}</code></td>'
+        f'<td data-count="{use.plans}">{use.plans:,}</td><td>{use.literals:,}</td>'
+        f'<td data-unit="bytes" data-count="{use.bytes_read}">{human_bytes(use.bytes_read)}</td>'
+        f"<td>{bar(use.bytes_read, total)}</td><td>{_share(use.bytes_read, use.bytes_before)}</td>"
+        f"<td>{use.planning_ms:.1f}</td></tr>"
+        for number, use in enumerate(workload.shapes, 1)
+    )
+    return f'<table class="shapes"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.3g} %" if whole else "-"
+
+
+def _shape_parts(number: int, use: ShapeUse) -> list[str]:
+    stages = (("table", use.bytes_before, QUIET), *((n, left, colour_of(n)) for n, left in _stages(use)))
+    rows = (
+        f'<tr><td>{escape(name)}</td><td data-unit="bytes" data-count="{left}">{human_bytes(left)}</td>'
+        f"<td>{bar(left, use.bytes_before, SURVIVES if left == use.bytes_read else colour)}</td></tr>"
+        for name, left, colour in stages
+    )
+    degraded = f", {use.degraded:,} of them without some of the index" if use.degraded else ""
+    return [
+        f"<h2>{number}. <code>{escape(use.shape)}</code></h2>",
+        f'<p class="quiet">{escape(use.table)}; {use.plans:,} plans from {escape(use.first)} to '
+        f"{escape(use.last)}{degraded}; {use.blocks_read:,} of {use.blocks_before:,} blocks read; planning "
+        f"{use.planning_ms:.1f} ms, at most {use.most_planning_ms:.1f}</p>",
+        f'<table class="stages"><tr><th>stage</th><th>bytes left</th><th></th></tr>{"".join(rows)}</table>',
+    ]
+
+
+def _stages(use: ShapeUse) -> list[tuple[str, int]]:
+    return list(use.bytes_after_stage.items())

@@ -1,0 +1,68 @@
+"""Merge the small increments of an index before it is published, so that it need not be optimized to stay fast."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault, SecateurError
+from secateur.index.build.build import discard
+from secateur.index.build.tasks import run_in_process
+from secateur.index.compact.increments import due_to_merge
+from secateur.index.compact.plan_segments import cut_anew, merged_target
+from secateur.index.file_names import build_of
+from secateur.index.model import BuildOptions
+from secateur.index.segments.segment_table import Segments, joined
+from secateur.index.segments.snapshot import snapshot_in_memory
+from secateur.io.storage.index_store import FileStore
+from secateur.maintain.merge import Sources, write_merged
+
+_log = logging.getLogger("secateur")
+
+
+def with_increments_merged(
+    store: FileStore,
+    build: str,
+    segments: Segments,
+    is_live: np.ndarray,
+    options: BuildOptions,
+    schema: pa.Schema,
+) -> tuple[Segments, int]:
+    """Return the segments with small increments merged by a build, and how many were merged.
+
+    Entries without a live file, as `is_live` of shape (n_entries,) says, are dropped from those. If one cannot be read,
+    nothing is merged: the segments serve as they are, and an optimization names the fault. Raises IndexNotWritable.
+    """
+    counts = int(segments.block_count.sum()), int(segments.row_count.sum())
+    target = merged_target(options, segments.filters, *counts)
+    due = due_to_merge(segments, target)
+    if not len(due):
+        return segments, 0
+    snapshot = snapshot_in_memory(segments.take(due), options, schema)
+    is_live_due = is_live[np.isin(segments.files.segment, due)]
+    sources = Sources(store, snapshot, partial(snapshot_in_memory, segments.take(due), options, schema))
+    try:
+        made = write_merged(sources, run_in_process, build, cut_anew(store, snapshot, is_live_due, target))
+    except IndexFault as fault:
+        _log.warning("%d small segments are not merged, as one cannot be read: %s", len(due), fault)
+        discard(store, build)
+        return segments, 0
+    stay = np.ones(len(segments), bool)
+    stay[due] = False
+    return joined(segments.take(np.flatnonzero(stay)), made), len(due)
+
+
+def remove_merged(store: FileStore, build: str, written: Segments, published: Segments) -> None:
+    """Remove what a build wrote and then merged: no snapshot names it. What cannot be removed is left to a vacuum."""
+    with suppress(SecateurError):
+        for name in sorted(_files(written) - _files(published)):
+            if build_of(name) == build:
+                store.delete(name)
+
+
+def _files(segments: Segments) -> set[str]:
+    return {*segments.name, *(name for m in segments.bloom_matrices.values() for name in m.file_name)}

@@ -1,0 +1,187 @@
+"""What the logged plans of a table ask for, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from secateur.errors import InvalidOption, SecateurError
+from secateur.io.storage.line_log import read_lines
+from secateur.io.storage.redaction import redacted_location, without_secrets
+from secateur.io.tables.open import as_table
+from secateur.plan_log import PATH_VARIABLE, log_path
+
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
+    from secateur.io.tables.table import Table
+
+_COUNTED = ("blocks", "bytes")
+
+
+@dataclass(frozen=True)
+class ShapeUse:
+    """The plans of one shape over one table."""
+
+    table: str
+    shape: str  # the predicate with `?` for every literal, and the order if first rows are asked for
+    plans: int
+    literals: int  # different lists of literals
+    bytes_read: int  # that survive pruning, summed over the plans
+    bytes_before: int
+    blocks_read: int
+    blocks_before: int
+    planning_ms: float  # median
+    most_planning_ms: float
+    degraded: int  # plans that could not use some of the index
+    bytes_after_stage: Mapping[str, int]  # that each stage left, summed over the plans, in their order
+    first: str  # when the first and the last of the plans was made
+    last: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The logged plans by shape, the most expensive first."""
+
+    log: str
+    plans: int
+    unreadable: int  # lines that are no plan
+    shapes: tuple[ShapeUse, ...]
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that survive pruning, summed over all plans."""
+        return sum(shape.bytes_read for shape in self.shapes)
+
+
+def workload(table: Table | Source | None = None, *, log: str | os.PathLike[str] | None = None) -> Workload:
+    """Summarise the logged plans of a table, or of all tables.
+
+    Plans are logged to the file that ``SECATEUR_LOG`` or ``sec.enable(spark, log=...)`` names. A plan counts what
+    survives pruning; Spark may plan a query more than once.
+
+    Parameters
+    ----------
+    log
+        The log; by default the one to which this process logs.
+
+    Returns
+    -------
+    Workload
+        The shapes of predicates, those for which most bytes are read first.
+
+    Raises
+    ------
+    InvalidOption
+        If no log is named, or it cannot be read.
+    """
+    path = log_path() if log is None else os.fspath(log)
+    if path is None:
+        raise InvalidOption(f"there is no log: name it by log=, or set {PATH_VARIABLE}")
+    names = None if table is None else _names_of(table)
+    uses: dict[tuple[str, str], _Use] = {}
+    plans = unreadable = 0
+    try:
+        for record in _records(path):
+            if record is None:
+                unreadable += 1
+            elif names is None or _plain(record["table"]) in names:
+                plans += 1
+                key = record["table"], record["shape"] + (f" ORDER BY {record['order']}" if record["order"] else "")
+                uses.setdefault(key, _Use(*key)).add(record)
+    except OSError as error:
+        raise InvalidOption(f"cannot read the log {path}: {error}") from None
+    shapes = sorted((use.done() for use in uses.values()), key=lambda use: (-use.bytes_read, -use.plans, use.shape))
+    return Workload(path, plans, unreadable, tuple(shapes))
+
+
+def _names_of(table: Table | Source) -> set[str]:
+    """Return the names under which a table may be logged; one that is gone is found by its name as given."""
+    found = {_plain(without_secrets(redacted_location(str(getattr(table, "location", table)))))}
+    if isinstance(table, str | os.PathLike):
+        found.add(_plain(os.path.abspath(table)))
+    try:
+        found.add(_plain(without_secrets(redacted_location(as_table(table).location))))
+    except (SecateurError, OSError, ValueError):
+        return found
+    return found
+
+
+def _plain(location: str) -> str:
+    return location.removeprefix("file://").rstrip("/")
+
+
+def _records(path: str) -> Iterator[dict[str, Any] | None]:
+    """Yield the plans of a log; None for a line that is none, such as one that a full disk has cut."""
+    for line in read_lines(path):
+        if line.strip():
+            try:
+                yield _checked(json.loads(line))
+            except (ValueError, KeyError, TypeError):
+                yield None
+
+
+def _checked(record: Any) -> dict[str, Any]:
+    """Return a record with what a summary needs. Raises KeyError, TypeError, ValueError."""
+    counts = {unit: _pair(record[unit]) for unit in _COUNTED}
+    stages = [(str(stage["name"]), _pair(stage["bytes"])[1]) for stage in record["stages"]]
+    texts = {name: str(record[name]) for name in ("table", "shape", "order", "at")}
+    return {
+        **texts,
+        **counts,
+        "stages": stages,
+        "literals": tuple(map(str, record["literals"])),
+        "ms": float(record["planning_ms"]),
+        "degraded": bool(record["degraded"]),
+    }
+
+
+def _pair(values: Iterable[int | None]) -> tuple[int, int]:
+    before, after = (0 if value is None else int(value) for value in values)
+    return before, after
+
+
+class _Use:
+    """A shape while its plans are counted."""
+
+    def __init__(self, table: str, shape: str) -> None:
+        self.table, self.shape = table, shape
+        self.times: list[float] = []
+        self.literals: set[tuple[str, ...]] = set()
+        self.counts = dict.fromkeys(_COUNTED, (0, 0))
+        self.after: dict[str, int] = {}
+        self.degraded = 0
+        self.moments: list[str] = []
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        self.times.append(record["ms"])
+        self.literals.add(record["literals"])
+        self.degraded += record["degraded"]
+        self.moments = [min([*self.moments, record["at"]]), max([*self.moments, record["at"]])]
+        for unit in _COUNTED:
+            before, after = self.counts[unit]
+            self.counts[unit] = before + record[unit][0], after + record[unit][1]
+        for name, left in record["stages"]:
+            self.after[name] = self.after.get(name, 0) + left
+
+    def done(self) -> ShapeUse:
+        """Return the sums."""
+        return ShapeUse(
+            table=self.table,
+            shape=self.shape,
+            plans=len(self.times),
+            literals=len(self.literals),
+            bytes_read=self.counts["bytes"][1],
+            bytes_before=self.counts["bytes"][0],
+            blocks_read=self.counts["blocks"][1],
+            blocks_before=self.counts["blocks"][0],
+            planning_ms=median(self.times),
+            most_planning_ms=max(self.times),
+            degraded=self.degraded,
+            bytes_after_stage=self.after,
+            first=self.moments[0],
+            last=self.moments[1],
+        )

@@ -1,0 +1,171 @@
+"""The log of plans, and what is read off it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import secateur as sec
+from secateur import plan_log
+from secateur.cli import main
+from secateur.errors import InvalidOption
+from secateur.html.workload_page import workload_page
+from secateur.pruning.report import Report
+from tests.support.tables import write_file
+
+PROCESSES = multiprocessing.get_context("fork")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    root = tmp_path / "lake"
+    root.mkdir()
+    for i in range(4):
+        rows = {"id": range(i * 100, i * 100 + 100), "name": [f"secret {i}"] * 100}
+        write_file(root / f"{i}.parquet", pa.table(rows), row_group_size=10)
+    sec.build_index(str(root), bloom=["id"])
+    return root
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "plans.jsonl"
+    monkeypatch.setenv(plan_log.PATH_VARIABLE, str(path))
+    return path
+
+
+def records(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_every_plan_leaves_a_line(lake: Path, log: Path) -> None:
+    plan = sec.prune(str(lake), "id = 123")
+    sec.prune(str(lake), "name = 'secret 2'", order_by=["id DESC"], limit=3)
+    first, second = records(log)
+    report = plan.report
+    assert (first["table"], first["shape"], first["order"]) == (report.table, "`id` = ?", "")
+    assert first["bytes"] == [report.stages[0].before.bytes, report.stages[-1].after.bytes]
+    assert first["blocks"] == [40, 1]
+    assert [stage["name"] for stage in first["stages"]] == [stage.name for stage in report.stages]
+    assert first["planning_ms"] == pytest.approx(report.planning_seconds * 1000, abs=0.001)
+    assert second["order"].startswith("id DESC")
+    assert "secret" not in log.read_text()
+    assert "123" not in json.dumps([first["shape"], first["literals"]])
+
+
+def test_literals_are_written_where_asked_for(lake: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(plan_log.LITERALS_VARIABLE, "1")
+    sec.prune(str(lake), "id = 123 AND name LIKE 'secret%'")
+    assert records(log)[0]["literals"] == ["123", "secret%"]
+
+
+def test_without_a_log_nothing_is_written(lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(plan_log.PATH_VARIABLE, raising=False)
+    before = sorted(tmp_path.rglob("*"))
+    sec.prune(str(lake), "id = 123")
+    assert sorted(tmp_path.rglob("*")) == before
+    plan_log.log_to(tmp_path / "chosen.jsonl")
+    try:
+        sec.prune(str(lake), "id = 123")
+    finally:
+        plan_log.log_to(None)
+    assert len(records(tmp_path / "chosen.jsonl")) == 1
+
+
+def _tell(report: Report) -> None:
+    for _ in range(100):
+        plan_log.log_plan(report)
+
+
+def test_lines_of_processes_stay_whole(lake: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is longer than what a pipe takes at once, and written while others write."""
+    monkeypatch.setenv(plan_log.LITERALS_VARIABLE, "1")
+    texts = ", ".join(repr(str(i) * 200) for i in range(60))
+    report = sec.prune(str(lake), f"name IN ({texts})").report
+    processes = [PROCESSES.Process(target=_tell, args=(report,)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert len(records(log)) == 401
+    assert all(len(line) > 4096 for line in log.read_text().splitlines())
+
+
+@pytest.mark.parametrize("where", ["a directory", "nowhere", "a pipe"])
+def test_a_log_that_cannot_be_written_fails_no_query(
+    lake: Path, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = {"a directory": tmp_path, "nowhere": tmp_path / "no" / "such", "a pipe": tmp_path / "pipe"}
+    os.mkfifo(paths["a pipe"])
+    monkeypatch.setenv(plan_log.PATH_VARIABLE, str(paths[where]))
+    with caplog.at_level(logging.WARNING, "secateur"):
+        for _ in range(3):
+            assert sec.prune(str(lake), "id = 123").count() == 1
+    assert len([record for record in caplog.records if "not logged" in record.message]) == 1
+
+
+def test_the_most_expensive_shape_comes_first(lake: Path, log: Path) -> None:
+    for i in range(3):
+        sec.prune(str(lake), f"id = {i}")
+    sec.prune(str(lake), "name > 'a'")
+    found = sec.workload(str(lake))
+    assert [(use.shape, use.plans, use.literals) for use in found.shapes] == [("`name` > ?", 1, 1), ("`id` = ?", 3, 3)]
+    dear, cheap = found.shapes
+    assert dear.bytes_read == dear.bytes_before == cheap.bytes_before // 3
+    assert cheap.blocks_read == 3
+    assert found.bytes_read == dear.bytes_read + cheap.bytes_read
+    assert cheap.bytes_after_stage["pages"] == cheap.bytes_read
+    assert cheap.first <= cheap.last
+
+
+def test_lines_that_are_no_plan_are_counted(lake: Path, log: Path) -> None:
+    sec.prune(str(lake), "id = 1")
+    line = log.read_text()
+    log.write_text(line + line[: len(line) // 2] + "\n" + '[1]\n{"table": 1}\n\n' + line)
+    found = sec.workload(log=log)
+    assert (found.plans, found.unreadable) == (2, 3)
+
+
+def test_a_table_is_found_by_its_name(lake: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sec.prune(str(lake), "id = 1")
+    other = lake.parent / "other"
+    other.mkdir()
+    write_file(other / "0.parquet", pa.table({"id": [1]}))
+    sec.prune(str(other), "id = 1")
+    monkeypatch.chdir(lake.parent)
+    for name in (str(lake), f"{lake}/", f"file://{lake}", "lake", sec.open_table(str(lake))):
+        assert sec.workload(name).plans == 1, name
+    assert sec.workload().plans == 2
+    assert sec.workload("nowhere").plans == 0
+
+
+def test_without_a_log_there_is_no_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(plan_log.PATH_VARIABLE, raising=False)
+    with pytest.raises(InvalidOption, match="SECATEUR_LOG"):
+        sec.workload()
+    with pytest.raises(InvalidOption, match="cannot read the log"):
+        sec.workload(log=tmp_path / "nothing")
+
+
+def test_the_command(lake: Path, log: Path, tmp_path: Path) -> None:
+    sec.prune(str(lake), "id = 1 OR name LIKE '<b>%'")
+    run = CliRunner().invoke
+    text = run(main, ["workload", str(lake)])
+    assert text.exit_code == 0
+    assert "`id` = ?" in text.stdout
+    told = json.loads(run(main, ["workload", str(lake), "--log", str(log), "--json"]).stdout)
+    assert told["shapes"][0]["plans"] == 1
+    page = tmp_path / "workload.html"
+    assert run(main, ["workload", "--html", str(page)]).exit_code == 0
+    assert page.read_text() == workload_page(sec.workload())
+    assert "<b>" not in page.read_text()
+    assert "http" not in page.read_text()
+    assert run(main, ["workload", "--log", str(tmp_path / "nothing")]).exit_code == 2
