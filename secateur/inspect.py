@@ -7,7 +7,8 @@
 They describe the snapshot that the handle's queries read, which may be a past one.
 """
 
+from secateur.io.scan.clustering import clustering
 from secateur.io.scan.index_coverage import coverage
 from secateur.io.scan.inspection import blocks, files, manifests, segments, snapshots
 
-__all__ = ["blocks", "coverage", "files", "manifests", "segments", "snapshots"]
+__all__ = ["blocks", "clustering", "coverage", "files", "manifests", "segments", "snapshots"]

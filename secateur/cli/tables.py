@@ -11,7 +11,8 @@ import pyarrow as pa
 from secateur.cli.output import Cell, OutputColumn, Sheet, count, print_json, show_sheet
 from secateur.pruning.report import human_bytes
 
-TABLES = ("snapshots", "manifests", "files", "blocks", "segments", "coverage")  # functions of secateur.inspect
+# functions of secateur.inspect
+TABLES = ("snapshots", "manifests", "files", "blocks", "segments", "coverage", "clustering")
 
 _NAMES = ("_id", "row_group", "segment")  # suffixes of numeric columns that are identifiers, not quantities
 
@@ -45,6 +46,8 @@ def _text(column: str, value: Any) -> str:
             return "yes" if value else "no"
         case int() if column == "bytes":
             return human_bytes(value)
+        case float():
+            return f"{value:,.4g}"
         case int():
             return str(value) if column.endswith(_NAMES) else count(value)
         case Mapping():

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import flags, from_numpy
+from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.read.index_view import IndexView
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
@@ -104,22 +105,25 @@ def blocks(table: Table | Source) -> pa.Table:
     """
     table = as_table(table)
     opened = opened_strictly(table)
-    catalog = opened.catalog
-    loose = [np.arange(run.begin, run.begin + len(run)) for run in catalog.loose_runs(None)]
-    opened_blocks = catalog.open(np.concatenate([np.arange(catalog.total), *loose]), None)
-    file, row_group, segment = opened_blocks.file, opened_blocks.row_group, opened_blocks.segment
-    order = np.flatnonzero(file >= 0)
-    order = order[reading_order(file[order], row_group[order])]
-    names = pa.DictionaryArray.from_arrays(from_numpy(file[order].astype(np.int32)), opened.listing.paths)
+    every = every_block(opened)
     return pa.table(
         {
-            "file": names,
-            "row_group": from_numpy(row_group[order]),
-            "row_count": from_numpy(opened_blocks.row_count[order]),
-            "bytes": from_numpy(opened_blocks.byte_count[order]),
-            "segment": pa.array(segment[order], mask=segment[order] < 0),
+            "file": pa.DictionaryArray.from_arrays(from_numpy(every.file.astype(np.int32)), opened.listing.paths),
+            "row_group": from_numpy(every.row_group),
+            "row_count": from_numpy(every.row_count),
+            "bytes": from_numpy(every.byte_count),
+            "segment": pa.array(every.segment, mask=every.segment < 0),
         }
     )
+
+
+def every_block(opened: OpenedTable) -> OpenedBlocks:
+    """Return all non-empty row groups of live files, ordered by file; footers of files without an entry are read."""
+    catalog = opened.catalog
+    loose = [np.arange(run.begin, run.begin + len(run)) for run in catalog.loose_runs(None)]
+    known = catalog.open(np.concatenate([np.arange(catalog.total), *loose]), None)
+    live = np.flatnonzero(known.file >= 0)
+    return known.take(live[reading_order(known.file[live], known.row_group[live])])
 
 
 # ---- segments --------------------------------------------------------------------------------------------------------

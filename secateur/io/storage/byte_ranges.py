@@ -27,7 +27,7 @@ LOCAL_GAP = 64 << 10  # bytes; a disk's read-ahead
 REMOTE_GAP = 1 << 20  # bytes; 10 ms to the first byte, at 100 MB/s
 LONGEST = 8 << 20  # bytes per request to an object store: two parallel requests beat a longer one
 ENDLESS = 1 << 63
-LOCAL_FILES_AT_ONCE, REMOTE_FILES_AT_ONCE = os.cpu_count() or 1, 8
+LOCAL_FILES_AT_ONCE, REMOTE_FILES_AT_ONCE = min(8, os.cpu_count() or 1), 8
 READ_THREADS = 16  # parallel requests of one call
 # pyarrow's S3 client retries a failed request, except if the error response is longer than the requested range. Then it
 # raises an error with this text.

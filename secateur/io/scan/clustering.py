@@ -1,0 +1,161 @@
+"""How well a table is clustered by its columns: how many blocks share a value, by their bounds.
+
+A look-up of a value reads every block whose bounds it lies between, if nothing but bounds prunes. That number is the
+depth at the value. In a table that is sorted by a column it is 1 or 2 everywhere; in one that has no order by it, it is
+near the number of blocks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import InvalidOption
+from secateur.index.read.blocks import OpenedBlocks
+from secateur.io.scan.inspection import every_block
+from secateur.io.scan.opened_table import OpenedTable, opened_strictly
+from secateur.io.tables.open import as_table
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.zones import Zones, unbounded
+from secateur.values import Keys, concatenate, kind_of, less
+
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
+    from secateur.io.tables.table import Table
+
+_HISTOGRAM = pa.list_(pa.struct([("depth", pa.int64()), ("blocks", pa.int64())]))
+_SCHEMA = pa.schema(
+    [
+        ("column", pa.string()),
+        ("blocks", pa.int64()),
+        ("unbounded", pa.int64()),
+        ("constant", pa.int64()),
+        ("mean_depth", pa.float64()),
+        ("max_depth", pa.int64()),
+        ("mean_overlaps", pa.float64()),
+        ("depths", _HISTOGRAM),
+    ]
+)
+
+
+def clustering(table: Table | Source, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return one row per column: how many blocks share its values, exactly, by the blocks' bounds.
+
+    Parameters
+    ----------
+    columns
+        Names of columns, nested ones with dots; by default all top-level columns that have an order.
+
+    Returns
+    -------
+    pa.Table
+        `blocks` have bounds and hold a value; `unbounded` ones may hold any, and a look-up reads them besides;
+        `constant` ones hold a single value. The depth of a block is the greatest depth of a point within its bounds,
+        the block itself counted: `mean_depth` and `max_depth` over the blocks, and `depths`, how many blocks have a
+        depth of more than half of `depth` and at most `depth`, a power of two. No value has a greater depth than
+        `max_depth`. `mean_overlaps`: the blocks that share a part of a block's bounds, itself left out. Null without
+        such blocks.
+
+    Source
+    ------
+    The words, and what they count, are those of Snowflake's ``SYSTEM$CLUSTERING_INFORMATION``.
+
+    Raises
+    ------
+    UnknownColumn, AmbiguousColumn
+        For a name that the table does not have.
+    InvalidOption
+        For a column whose values have no order.
+    """
+    opened = opened_strictly(as_table(table))
+    blocks = every_block(opened)
+    rows = [{"column": ".".join(field.path), **_clustering(blocks, field)} for field in _fields(opened, columns)]
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _fields(opened: OpenedTable, columns: Sequence[str] | None) -> Iterator[Field]:
+    """Yield the columns of the given names, or all that have an order."""
+    if columns is None:
+        yield from (Field((each.name,), each.type) for each in opened.schema if kind_of(each.type) is not None)
+        return
+    binder = Binder(opened.schema, dt.UTC)
+    for name in columns:
+        field = resolve(Column(split_name(name)), binder)
+        if kind_of(field.type) is None:
+            raise InvalidOption(f"the values of {name} have no order: it is {field.type}")
+        yield field
+
+
+def _clustering(blocks: OpenedBlocks, field: Field) -> dict[str, object]:
+    """Return the row of a column."""
+    zones = blocks.zones(field)
+    if zones is None:
+        return {"blocks": 0, "unbounded": len(blocks), "constant": 0}
+    bounded = zones.take(np.flatnonzero((zones.value != 0) & _is_bounded(zones)))
+    lower, upper = _ranks(bounded.lower, bounded.numbers_upper)
+    nothing = {"blocks": len(lower), "unbounded": int(np.count_nonzero((zones.value != 0) & ~_is_bounded(zones)))}
+    constant = {"constant": int(np.count_nonzero(lower == upper))}
+    if not len(lower):
+        return {**nothing, **constant}
+    depth, overlaps = depths(lower, upper)
+    power, count = np.unique(np.ceil(np.log2(depth)).astype(np.int64), return_counts=True)
+    return {
+        **nothing,
+        **constant,
+        "mean_depth": float(depth.mean()),
+        "max_depth": int(depth.max()),
+        "mean_overlaps": float(overlaps.mean()),
+        "depths": [{"depth": 1 << p, "blocks": n} for p, n in zip(power.tolist(), count.tolist(), strict=True)],
+    }
+
+
+def depths(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each interval [lower, upper] how many at most share a point with it, and how many others it meets.
+
+    Both int64 of shape (n,), the interval itself counted in the first. An interval encloses a point unless it begins
+    after it or ends before it, and none does both, so two sorted arrays tell how many do. That number is greatest where
+    some interval begins.
+    """
+    begins, ends = np.sort(lower), np.sort(upper)
+    at_begin = np.searchsorted(begins, begins, "right") - np.searchsorted(ends, begins, "left")
+    first, after = np.searchsorted(begins, lower, "left"), np.searchsorted(begins, upper, "right")
+    overlaps = after - np.searchsorted(ends, lower, "left") - 1
+    return _greatest_between(at_begin, first, after), overlaps
+
+
+def _greatest_between(values: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Return the greatest of values[first:after] for each pair, none empty: two overlapping runs of 2^k values each.
+
+    Source: Bender and Farach-Colton, "The LCA Problem Revisited", 2000; of its table only one row is held at a time.
+    """
+    greatest = np.zeros(len(first), values.dtype)
+    power = np.frexp(after - first)[1] - 1
+    for k in range(int(power.max(initial=-1)) + 1):
+        chosen = np.flatnonzero(power == k)
+        greatest[chosen] = np.maximum(values[first[chosen]], values[after[chosen] - (1 << k)])
+        values = np.maximum(values[: -(1 << k)], values[1 << k :])
+    return greatest
+
+
+def _is_bounded(zones: Zones) -> np.ndarray:
+    """Return which blocks have a bound at least at one end: bool of shape (n,)."""
+    least, greatest = unbounded(zones.lower.kind, len(zones.value))
+    return less(least, zones.lower) | less(zones.upper, greatest)
+
+
+def _ranks(lower: Keys, upper: Keys) -> tuple[np.ndarray, np.ndarray]:
+    """Return integers that order as all these keys do: two of shape (n,)."""
+    both = concatenate([lower, upper])
+    order = np.lexsort(both.words[::-1])
+    sorted_ = both.take(order)
+    rank = np.zeros(len(order), np.int64)
+    if len(order):
+        rank[order] = np.append(0, np.cumsum(less(sorted_.take(slice(0, -1)), sorted_.take(slice(1, None)))))
+    return rank[: len(lower)], rank[len(lower) :]
