@@ -12,6 +12,7 @@ import errno
 import os
 import posixpath
 import re
+import stat
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -81,17 +82,21 @@ class FileStore:
             raise IndexFault(f"cannot list {self._path(folder)}: {explained(error)}") from None
 
     def _last_local(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
-        """Look up the file with the greatest name, or if it is removed meanwhile, list again."""
+        """Look up the file with the greatest name; if it is removed meanwhile, or is no file, list again without it."""
+        others: set[str] = set()
         while True:
             try:
-                name = max(filter(form.fullmatch, os.listdir(self._path(folder))), default=None)
+                names = {name for name in os.listdir(self._path(folder)) if form.fullmatch(name)}
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            name = max(names - others, default=None)
             if name is None:
                 return None
             with suppress(FileNotFoundError):
                 found = os.stat(self._path(f"{folder}/{name}"))
-                return StoredFile(f"{folder}/{name}", found.st_size, found.st_mtime_ns / 1e9)
+                if stat.S_ISREG(found.st_mode):
+                    return StoredFile(f"{folder}/{name}", found.st_size, found.st_mtime_ns / 1e9)
+            others.add(name)
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Read exactly `size` bytes. Raises IndexFault if the file is missing or too short."""

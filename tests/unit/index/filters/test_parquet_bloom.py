@@ -48,7 +48,8 @@ from secateur.index.filters.parquet_bloom import (
 )
 from secateur.io.parquet.bloom_filter import MOST_NATIVE_FPR, encoding_of, native_filters, read_filter
 from secateur.io.parquet.footer import read_footer, stored_chunks
-from secateur.io.parquet.parquet_file import ParquetFile
+from secateur.io.parquet.parquet_file import ParquetFile, with_footer
+from secateur.io.storage.byte_ranges import LOCAL_GAP
 from secateur.values import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, keys_of
 from tests.support.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
 from tests.support.make_spark_bloom import FILE
@@ -252,8 +253,7 @@ def test_codes_without_meaning(code: int) -> None:
 
 
 def opened(data: bytes) -> ParquetFile:
-    file = pa.BufferReader(data)
-    return ParquetFile("t.parquet", file, read_footer(file), pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))
+    return with_footer(pa.BufferReader(data), "t.parquet", LOCAL_GAP, None)
 
 
 def may_hold(found: NativeFilters, row_group: int, key: Key, type_: pa.DataType) -> bool:
