@@ -46,3 +46,11 @@ def test_a_folder_that_cannot_be_listed_is_a_fault(tmp_path: Path) -> None:
     name = "x" * 300  # longer than a name may be
     with pytest.raises(IndexFault, match="cannot list"):
         FileStore(pafs.LocalFileSystem(), str(tmp_path)).last(name, FORM)
+
+
+def test_what_is_no_file_is_not_the_last(store: FileStore, tmp_path: Path) -> None:
+    store.put_aside("snapshots/001.snapshot", b"a file")
+    (tmp_path / "snapshots" / "002.snapshot").mkdir()
+    (tmp_path / "snapshots" / "003.snapshot").symlink_to(tmp_path / "nowhere")
+    last = store.last("snapshots", FORM)
+    assert last is not None and last.name == "snapshots/001.snapshot"
