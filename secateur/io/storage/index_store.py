@@ -92,10 +92,9 @@ class FileStore:
             name = max(names - others, default=None)
             if name is None:
                 return None
-            with suppress(FileNotFoundError):
-                found = os.stat(self._path(f"{folder}/{name}"))
-                if stat.S_ISREG(found.st_mode):
-                    return StoredFile(f"{folder}/{name}", found.st_size, found.st_mtime_ns / 1e9)
+            found = _looked_up(self._path(f"{folder}/{name}"))
+            if found is not None and stat.S_ISREG(found.st_mode):
+                return StoredFile(f"{folder}/{name}", found.st_size, found.st_mtime_ns / 1e9)
             others.add(name)
 
     def read(self, name: str, offset: int, size: int) -> bytes:
@@ -278,3 +277,13 @@ def _advice(error: OSError) -> str:
             return f"Allow larger files (ulimit -f), ask for smaller ones with segment_blocks=, {elsewhere}"
         case _:
             return f"Give the table's directory write permission, {elsewhere}"
+
+
+def _looked_up(path: str) -> os.stat_result | None:
+    """Return what a path leads to; None if it leads nowhere. Raises OSError."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return None
+        raise

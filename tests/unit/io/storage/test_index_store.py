@@ -52,5 +52,6 @@ def test_what_is_no_file_is_not_the_last(store: FileStore, tmp_path: Path) -> No
     store.put_aside("snapshots/001.snapshot", b"a file")
     (tmp_path / "snapshots" / "002.snapshot").mkdir()
     (tmp_path / "snapshots" / "003.snapshot").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "snapshots" / "004.snapshot").symlink_to("004.snapshot")
     last = store.last("snapshots", FORM)
     assert last is not None and last.name == "snapshots/001.snapshot"
