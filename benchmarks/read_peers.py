@@ -60,6 +60,7 @@ def read_peers(setting: Setting) -> Result:
     """Every question by every engine; the answers are as many rows."""
     data = read_table(setting)
     table = data.open()
+    every = len(sec.prune(table, "true", strict=True).blocks)
     ratios: list[Ratio] = []
     kept: list[Kept] = []
     with duckdb.connect() as connection:
@@ -73,9 +74,8 @@ def read_peers(setting: Setting) -> Result:
             for name, timing in zip(engines, theirs, strict=True):
                 ratios.append(timed(f"{question.name}: {counts[0]:,} rows", ours, name, timing))
             plan = sec.prune(table, _spark(question), strict=True)
-            whole = -(-data.rows // data.row_group)
-            kept.append(Kept("orders", question.name, "row groups", whole, None, {"secateur": len(plan.blocks)}))
-    return Result({"rows": data.rows, "row groups": -(-data.rows // data.row_group)}, tuple(ratios), tuple(kept))
+            kept.append(Kept("orders", question.name, "row groups", every, None, {"secateur": len(plan.blocks)}))
+    return Result({"rows": data.rows, "row groups": every}, tuple(ratios), tuple(kept))
 
 
 def _spark(question: Question) -> str:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import secateur as sec
-from benchmarks.logs import log_lines
+from benchmarks.logs import UNIT, log_lines
 from benchmarks.setting import Setting, index_code
 from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
@@ -58,7 +58,7 @@ def read_table(setting: Setting, row_group: int = ROW_GROUP, files: int = FILES)
 
 def _write(directory: Path, rows: int, row_group: int, files: int) -> None:
     (directory / "data").mkdir()
-    each = -(-rows // files)
+    each = -(-rows // files // UNIT) * UNIT
     for i, start in enumerate(range(0, rows, each)):
         count = min(each, rows - start)
         options = {name: {"ndv": row_group, "fpp": 0.01} for name in FILTERED}
