@@ -106,24 +106,25 @@ def blocks(table: Table | Source) -> pa.Table:
     table = as_table(table)
     opened = opened_strictly(table)
     every = every_block(opened)
+    order = reading_order(every.file, every.row_group)
+    file, segment = every.file[order].astype(np.int32), every.segment[order]
     return pa.table(
         {
-            "file": pa.DictionaryArray.from_arrays(from_numpy(every.file.astype(np.int32)), opened.listing.paths),
-            "row_group": from_numpy(every.row_group),
-            "row_count": from_numpy(every.row_count),
-            "bytes": from_numpy(every.byte_count),
-            "segment": pa.array(every.segment, mask=every.segment < 0),
+            "file": pa.DictionaryArray.from_arrays(from_numpy(file), opened.listing.paths),
+            "row_group": from_numpy(every.row_group[order]),
+            "row_count": from_numpy(every.row_count[order]),
+            "bytes": from_numpy(every.byte_count[order]),
+            "segment": pa.array(segment, mask=segment < 0),
         }
     )
 
 
 def every_block(opened: OpenedTable) -> OpenedBlocks:
-    """Return all non-empty row groups of live files, ordered by file; footers of files without an entry are read."""
+    """Return all non-empty row groups of live files; footers of files without an entry are read."""
     catalog = opened.catalog
     loose = [np.arange(run.begin, run.begin + len(run)) for run in catalog.loose_runs(None)]
     known = catalog.open(np.concatenate([np.arange(catalog.total), *loose]), None)
-    live = np.flatnonzero(known.file >= 0)
-    return known.take(live[reading_order(known.file[live], known.row_group[live])])
+    return known.take(np.flatnonzero(known.file >= 0))
 
 
 # ---- segments --------------------------------------------------------------------------------------------------------
