@@ -127,7 +127,7 @@ def test_a_thousand_rows_in_single_appends(spark: SparkSession, root: Path) -> N
     for i in range(3):
         write(root, f"more-{i}.parquet", rows(400 + i * 10, 410 + i * 10, extra=pa.nulls(10, pa.int32())))
         sec.refresh_index(table, spark=spark)
-    assert sec.describe_index(table).segments == 4
+    assert sec.describe_index(table).segments < 4, "small increments are merged"
     check(spark, root, table)
 
 
