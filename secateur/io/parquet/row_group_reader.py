@@ -183,8 +183,12 @@ class RowGroupReader(Generic[OpenFile]):
     def together(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, ...]]:
         """Yield row groups in order: small ones that follow each other together, and others one by one.
 
-        A row group is small if reading its pages one by one would cost more than reading these columns whole.
+        A row group is small if reading its pages one by one would cost more than reading these columns whole. pyarrow
+        cannot read nested columns of several row groups at once.
         """
+        if all(map(self._spares_footer, row_groups)) or not self._are_flat(names):
+            yield from ((row_group,) for row_group in row_groups)
+            return
         run: list[int] = []
         size = 0
         for row_group in row_groups:
@@ -196,6 +200,11 @@ class RowGroupReader(Generic[OpenFile]):
             size += more
         if run:
             yield tuple(run)
+
+    def _are_flat(self, names: Sequence[str]) -> bool:
+        """Return whether none of some top-level columns of the file is nested."""
+        schema = self.opened.reader.metadata.schema
+        return {schema.column(leaf).path for leaf in self._leaves_of(tuple(names))} == set(names)
 
     def is_read_whole(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
         """Return whether each of some row groups is small, so that it is read whole.

@@ -148,3 +148,12 @@ def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monke
     found = sec.prune(sec.open_table(str(tmp_path)), "key = 777").to_arrow()
     assert found.equals(data.filter(pa.array(key == 777)))
     assert asked == [1], "one read by pages, of one row; the key was read whole"
+
+
+def test_nested_columns_are_read_one_row_group_after_the_other(tmp_path: Path) -> None:
+    """pyarrow cannot read them of several at once."""
+    data = pa.table({"id": range(400), "st": [{"s": f"text {i}" * 3} for i in range(400)], "l": [["a"]] * 400})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=100)
+    assert sec.prune(sec.open_table(str(tmp_path)), "id % 3 = 1").to_arrow() == data.filter(
+        pa.array([i % 3 == 1 for i in range(400)])
+    )
