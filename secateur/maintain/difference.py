@@ -13,12 +13,13 @@ from secateur.arrays import truths
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.filters.transpose import FOLDER as FILTERS_FOLDER
 from secateur.index.identity import FileIdentity
+from secateur.index.read.coverage import file_of_entry
 from secateur.index.segments.segment_file import SIZE_CLASS
 from secateur.index.segments.segment_table import Directory, FileTable, Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.listing import Listing
-from secateur.maintain.entries import chosen_files, file_of_entry
+from secateur.maintain.entries import chosen_files
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from secateur.errors import IndexMissing
 from secateur.index.identity import FileIdentity, identities
 from secateur.index.read.coverage import alike
 from secateur.index.read.index_view import current_snapshot
-from secateur.index.segments.segment_table import FileTable, Segments
+from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.listing import Listing
@@ -53,14 +53,6 @@ def chosen_files(listing: Listing, chosen: np.ndarray) -> list[FileIdentity]:
     """Return the identities of some of a listing's files, bool of shape (n_files,), ordered by path."""
     at = np.flatnonzero(chosen)
     return identities(listing.paths.take(pa.array(at)), listing.size[at], listing.stamp[at], listing.known_as[at])
-
-
-def file_of_entry(listing: Listing, entries: FileTable) -> np.ndarray:
-    """Return the live file of every entry: int64; -1 where no live file has its identity."""
-    file = alike(listing, entries)
-    same = file >= 0
-    same[same] = entries.witness[same] == listing.known_as[file[same]]
-    return np.where(same, file, -1)
 
 
 def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:

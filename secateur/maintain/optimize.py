@@ -14,6 +14,7 @@ from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.spark_tasks import runner
 from secateur.index.compact.plan_segments import Regrouping, regroup
 from secateur.index.model import Store
+from secateur.index.read.coverage import file_of_entry
 from secateur.index.segments.segment_table import joined
 from secateur.index.segments.snapshot import Snapshot, open_snapshot
 from secateur.io.tables.directory.recognition import recognised
@@ -21,7 +22,7 @@ from secateur.io.tables.listing import Listing
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot, described, filter_files
-from secateur.maintain.entries import file_of_entry, require_snapshot
+from secateur.maintain.entries import require_snapshot
 from secateur.maintain.merge import Sources, write_merged
 from secateur.maintain.publish import publish
 

@@ -15,6 +15,7 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.model import name_of
+from secateur.index.read.coverage import file_of_entry
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.stored_segment import stored_segment
@@ -24,7 +25,7 @@ from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
-from secateur.maintain.entries import file_of_entry, require_snapshot
+from secateur.maintain.entries import require_snapshot
 from secateur.pruning.predicate.bound import Field
 
 if TYPE_CHECKING:

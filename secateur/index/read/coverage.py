@@ -267,11 +267,16 @@ def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> 
 
 
 def matching(live: LiveFiles, entries: FileTable) -> np.ndarray:
-    """Return the live file of every entry; -1 where no live file has its identity."""
-    candidate = alike(live, entries)
-    same = candidate >= 0
-    same[same] = entries.witness[same] == live.known_as[candidate[same]]
-    return _first_of_each(np.where(same, candidate, -1))
+    """Return the live file of every entry; -1 where no live file has its identity, or an earlier entry has it, too."""
+    return _first_of_each(file_of_entry(live, entries))
+
+
+def file_of_entry(live: LiveFiles, entries: FileTable) -> np.ndarray:
+    """Return the live file of every entry: int64; -1 where no live file has its identity."""
+    file = alike(live, entries)
+    same = file >= 0
+    same[same] = entries.witness[same] == live.known_as[file[same]]
+    return np.where(same, file, -1)
 
 
 def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:

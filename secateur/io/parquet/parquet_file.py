@@ -164,9 +164,8 @@ class ParquetFile:
 
     def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
         """Return whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
-        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(
-            self.footer.head.metadata
-        )
+        has_days = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+        return has_days and has_legacy_calendar(self.footer.head.metadata)
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """Return the leaf column of a path, ignoring case; None if there is none outside lists and maps."""

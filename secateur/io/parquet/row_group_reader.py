@@ -121,7 +121,7 @@ class RowGroupReader(Generic[OpenFile]):
         Without any column, batches have the right number of rows and one placeholder column. Raises StalePlan,
         InvalidParquet.
         """
-        whole = self.is_read_whole(row_groups, names)
+        whole = self.is_read_whole(row_groups)
         counts = [self._row_count(row_group, whole=whole) for row_group in row_groups]
         if not names:  # pyarrow returns no rows if it reads no column
             yield pa.RecordBatch.from_arrays([pa.nulls(sum(counts) if rows is None else len(rows))], names=[""])
@@ -173,7 +173,7 @@ class RowGroupReader(Generic[OpenFile]):
 
     def is_light(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether the selected values of some columns of the file cost less to read than a request."""
-        if self.is_read_whole(row_groups, names) or (rows is None and not self._spares_footer(row_groups[0])):
+        if self.is_read_whole(row_groups) or (rows is None and not self._spares_footer(row_groups[0])):
             return self._byte_count(row_groups, names) <= self.gap
         locations = self._locations_of(row_groups[0], names)
         if locations is None:
@@ -183,7 +183,7 @@ class RowGroupReader(Generic[OpenFile]):
     def together(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, ...]]:
         """Yield row groups in order: small ones that follow each other together, and others one by one.
 
-        A row group is small if reading its pages one by one would cost more than reading these columns whole. pyarrow
+        A row group is small if reading its pages one by one would cost more than reading its columns whole. pyarrow
         cannot read nested columns of several row groups at once.
         """
         if all(map(self._spares_footer, row_groups)) or not self._are_flat(names):
@@ -192,7 +192,7 @@ class RowGroupReader(Generic[OpenFile]):
         run: list[int] = []
         size = 0
         for row_group in row_groups:
-            more = self._byte_count([row_group], names) if self.is_read_whole([row_group], names) else MOST_TOGETHER
+            more = self._byte_count([row_group], names) if self.is_read_whole([row_group]) else MOST_TOGETHER
             if run and size + more > MOST_TOGETHER:
                 yield tuple(run)
                 run, size = [], 0
@@ -206,8 +206,8 @@ class RowGroupReader(Generic[OpenFile]):
         schema = self.opened.reader.metadata.schema
         return {schema.column(leaf).path for leaf in self._leaves_of(tuple(names))} == set(names)
 
-    def is_read_whole(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
-        """Return whether each of some row groups is small, so that it is read whole.
+    def is_read_whole(self, row_groups: Sequence[int]) -> bool:
+        """Return whether each of some row groups is small, so that it is read whole, whichever columns are wanted.
 
         On an object store, reading stored pages spares the request for the footer.
         """
@@ -215,7 +215,7 @@ class RowGroupReader(Generic[OpenFile]):
             return True
         if self._spares_footer(row_groups[0]):
             return False
-        return self._byte_count(row_groups, names) <= whole_bytes(len(names))
+        return self._chunk_bytes(row_groups[0]) <= CHUNK_COST
 
     def _spares_footer(self, row_group: int) -> bool:
         return self.is_stored(row_group) and isinstance(self.file, ObjectFile)
@@ -240,14 +240,19 @@ class RowGroupReader(Generic[OpenFile]):
         return [(_start(chunk), chunk.total_compressed_size) for chunk in chunks]
 
     def _byte_count(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
-        """Return about how many compressed bytes some top-level columns have, as if all columns were alike.
+        """Return about how many compressed bytes some top-level columns of row groups have."""
+        return len(self._leaves_of(tuple(names))) * sum(map(self._chunk_bytes, row_groups))
 
-        Takes microseconds, where decoding the footer takes milliseconds.
+    def _chunk_bytes(self, row_group: int) -> int:
+        """Return about how many compressed bytes a column of a row group has, as if all columns were alike.
+
+        Takes microseconds, where decoding the footer takes milliseconds. A row group that the file does not have has 0.
         """
         metadata = self.opened.reader.metadata
-        groups = (metadata.row_group(i) for i in row_groups if i < metadata.num_row_groups)
-        share = len(self._leaves_of(tuple(names))) / max(1, metadata.num_columns) / EXPANSION
-        return int(share * sum(group.total_byte_size or sys.maxsize for group in groups))
+        if row_group >= metadata.num_row_groups:
+            return 0
+        size = metadata.row_group(row_group).total_byte_size or sys.maxsize
+        return int(size / max(1, metadata.num_columns) / EXPANSION)
 
     def _leaves_of(self, names: tuple[str, ...]) -> list[int]:
         """Return the ordinals of the leaves of some top-level columns of the file."""
@@ -323,11 +328,6 @@ class RowGroupReader(Generic[OpenFile]):
         if self.stored is not None:
             return has_legacy_calendar(self.head.metadata)
         return has_legacy_calendar(self.opened.reader.metadata.metadata or {})
-
-
-def whole_bytes(columns: int) -> int:
-    """Return up to how many compressed bytes of so many columns a row group is read whole."""
-    return CHUNK_COST * columns
 
 
 def _numbered(row_groups: Sequence[int]) -> str:

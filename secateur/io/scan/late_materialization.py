@@ -75,7 +75,7 @@ class OpenedRows:
         self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that meet a condition, among the selected rows or all; `fields` has all its columns."""
-        if not self._is_read_whole(row_groups, fields):
+        if not self.source.reader.is_read_whole(row_groups):
             rows = self.source.pages.may_match(row_groups[0], condition.predicate, rows)
         if rows is not None and not len(rows):
             return
@@ -85,9 +85,6 @@ class OpenedRows:
             yield from self._straight(row_groups, fields, rows, condition)
         else:
             yield from self._late(row_groups, fields, (first, others), rows, condition)
-
-    def _is_read_whole(self, row_groups: RowGroups, fields: Sequence[pa.Field]) -> bool:
-        return self.source.reader.is_read_whole(row_groups, self.source.names(self._stored(fields)))
 
     def _is_light(self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Return whether columns are so few bytes that reading them later would cost more."""
@@ -137,7 +134,7 @@ class OpenedRows:
     def _at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield the rows at some positions, deleted or not; rows between close ranges are read, too."""
         exact = chosen_rows(positions)
-        if len(exact.start) <= MOST_SLICES or self._is_read_whole(row_groups, fields):
+        if len(exact.start) <= MOST_SLICES or self.source.reader.is_read_whole(row_groups):
             yield from self.source.at(row_groups, fields, exact)
             return
         cells = chosen_rows(np.unique(positions // CELL))

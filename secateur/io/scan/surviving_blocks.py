@@ -14,7 +14,7 @@ from secateur.index.naming import ByFieldId
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.zones.page_locations import BlockLocations
 from secateur.io.parquet.file_metadata import FileMetadata
-from secateur.io.parquet.row_group_reader import whole_bytes
+from secateur.io.parquet.row_group_reader import CHUNK_COST
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import OpenedTable
@@ -71,7 +71,8 @@ def _locations(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) 
     blocks = scan.survivors.blocks
     if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LOCATED:
         return None
-    if scan.opened.table.store.is_local and (blocks.byte_count[positions] <= whole_bytes(len(names))).all():
+    small = CHUNK_COST * len(scan.opened.schema)  # such row groups are read whole, without page locations
+    if scan.opened.table.store.is_local and (blocks.byte_count[positions] <= small).all():
         return None
     order = np.argsort(positions)
     wanted = {name.lower() for name in names}

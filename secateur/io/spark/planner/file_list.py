@@ -67,11 +67,8 @@ class KnownFiles:
 
     def among(self, kept: np.ndarray) -> KnownFiles:
         """Return the same files; of those with an entry, only those where `kept` (bool, one per such file)."""
-        chosen, listing = from_numpy(np.flatnonzero(kept)), self.listing
-        identity = listing.size[kept], listing.stamp[kept], listing.witness[kept]
-        partitions = listing.partitions.take(chosen)
-        found = Listing(listing.paths.take(chosen), *identity, partitions, own_metadata=listing.own_metadata)
-        return KnownFiles(found, self.ordinals[kept], np.union1d(self.others, self.ordinals[~kept]))
+        listing = self.listing.take(np.flatnonzero(kept))
+        return KnownFiles(listing, self.ordinals[kept], np.union1d(self.others, self.ordinals[~kept]))
 
 
 def file_list(data: bytes) -> FileList:

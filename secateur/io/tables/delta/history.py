@@ -89,14 +89,14 @@ class DeltaHistory:
         parts = []
         for commit in self._between(after, upto):
             if not commit.removes_rows:
-                parts.append(commit.appended(self.table.state.metadata.partition_columns))
+                parts.append(commit.appended)
             elif not skip_changes:
                 raise TableChanged(
                     f"version {commit.version} of {self.table.location} removes or changes rows: which ones, a stream "
                     "does not tell. Set the option skip_changes to go on without the rows of such versions, or begin "
                     f"anew with another checkpoint and since={commit.version}"
                 )
-        columns = changes_schema(self.table.state.metadata.partition_columns)
+        columns = changes_schema(self._partition_columns)
         at_last = self._with(reconciled([columns.empty_table(), *parts], columns))
         listing = at_last.listing(zone)
         sizes = self.table.state.files["size"]
@@ -109,6 +109,10 @@ class DeltaHistory:
     @property
     def _reader(self) -> LogReader:
         return LogReader(self.table.places.filesystem, self.table.places.root, self.table.location)
+
+    @property
+    def _partition_columns(self) -> Sequence[str]:
+        return self.table.state.metadata.partition_columns
 
     def _with(self, files: pa.Table) -> DeltaSnapshot:
         """Return the version that is read with other files."""
@@ -130,20 +134,30 @@ class DeltaHistory:
                 f"up, and {lacking} is gone; read the whole table, without since="
             )
         with ThreadPoolExecutor(LOG_THREADS) as threads:
-            return list(threads.map(lambda each: _commit(self._reader, *each), zip(versions, files, strict=True)))
+            return list(threads.map(self._commit, versions, files))
+
+    def _commit(self, version: int, file: LogFile) -> _Commit:
+        reader = self._reader
+        data = reader.bytes_of(file.name)
+        changes = reader.json_changes(file.name, data, self._partition_columns)
+        return _Commit(version, changes, reader.data_changes(file.name, data))
 
 
 @dataclass(frozen=True)
 class _Commit:
-    """One commit: its version and bytes, and the files that it added and removed, in order."""
+    """One commit: its version, and the files that it added and removed, in order."""
 
-    reader: LogReader
     version: int
-    name: str
-    data: bytes
-    paths: pa.Array
-    is_add: np.ndarray
+    changes: pa.Table
     changes_data: np.ndarray
+
+    @cached_property
+    def is_add(self) -> np.ndarray:
+        return truths(self.changes["is_add"].combine_chunks())
+
+    @property
+    def paths(self) -> pa.Array:
+        return self.changes["path"].combine_chunks()
 
     @property
     def removes_rows(self) -> bool:
@@ -155,18 +169,10 @@ class _Commit:
         """Whether it adds files without new rows."""
         return bool((self.is_add & ~self.changes_data).any())
 
-    def appended(self, partition_columns: Sequence[str]) -> pa.Table:
-        """Return the files that it added with new rows."""
-        changes = self.reader.json_changes(self.name, self.data, partition_columns)
-        return changes.take(pa.array(np.flatnonzero(self.is_add & self.changes_data)))
-
-
-def _commit(reader: LogReader, version: int, file: LogFile) -> _Commit:
-    data = reader.bytes_of(file.name)
-    changes = reader.json_changes(file.name, data, ())
-    is_add = truths(changes["is_add"].combine_chunks())
-    paths = changes["path"].combine_chunks()
-    return _Commit(reader, version, file.name, data, paths, is_add, reader.data_changes(file.name, data))
+    @property
+    def appended(self) -> pa.Table:
+        """The files that it added with new rows."""
+        return self.changes.take(pa.array(np.flatnonzero(self.is_add & self.changes_data)))
 
 
 def _follow(sides: np.ndarray, code: np.ndarray, commit: _Commit) -> bool:

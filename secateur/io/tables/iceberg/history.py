@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table.snapshots import Operation, Snapshot
 
@@ -55,7 +56,7 @@ class IcebergHistory:
         """
         between = {snapshot.snapshot_id: snapshot for snapshot in self._between(since, self.table.snapshot_of)}
         origins = _Origins(self.table, between)
-        added_by = pc.fill_null(of_iceberg(listing).files.column("snapshot_id"), _UNKNOWN).to_numpy()
+        added_by = _added_by(of_iceberg(listing).files)
         ids = [snapshot for snapshot in np.unique(added_by).tolist() if snapshot in between]
         for snapshot in ids:
             if len(origins.of(snapshot)) > 1:
@@ -139,6 +140,8 @@ class _Origins:
 
     def of(self, snapshot_id: int) -> frozenset[bool]:
         """Return whether rows in the files that a snapshot added are new; a snapshot from before adds old ones."""
+        if snapshot_id == _UNKNOWN:
+            return _NEW
         snapshot = self.between.get(snapshot_id)
         if snapshot is None:
             return _OLD
@@ -161,8 +164,14 @@ class _Origins:
         parent = self.table.metadata.snapshot_by_id(snapshot.parent_snapshot_id)
         before, after = (replace(self.table, snapshot_of=each).entries[0].files for each in (parent, snapshot))
         is_gone = ~truths(pc.is_in(before.column("path"), value_set=after.column("path")))
-        sources = np.unique(before.column("snapshot_id").to_numpy()[is_gone]).tolist()
+        sources = np.unique(_added_by(before)[is_gone]).tolist()
         return frozenset().union(*map(self.of, sources)) if sources else _NEW
+
+
+def _added_by(files: pa.RecordBatch) -> np.ndarray:
+    """Return the id of the snapshot that added each file, int64 of shape (n_files,)."""
+    added_by: np.ndarray = pc.fill_null(files.column("snapshot_id"), _UNKNOWN).to_numpy()
+    return added_by
 
 
 def _operation(snapshot: Snapshot) -> Operation:

@@ -350,7 +350,7 @@ def test_broken_locations_cost_time_and_no_rows(
     lake: Path, chunk: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As for row groups that are too large to be read whole: for small ones nobody asks."""
-    monkeypatch.setattr(surviving_blocks, "whole_bytes", lambda columns: 0)
+    monkeypatch.setattr(surviving_blocks, "CHUNK_COST", 0)
     snapshot = snapshot_of(lake / "_secateur")
     directory = snapshot.directory(chunk, None)
     assert directory is not None

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 import secateur as sec
 from secateur.errors import MixedRewrite, UnknownSnapshot
+from secateur.io.tables.iceberg.history import _added_by, _Origins
+from secateur.io.tables.iceberg.table import IcebergTable
 from secateur.io.tables.table import Table as AnyTable
 from tests.support.delta_tables import numbered
 from tests.support.iceberg_rows import SCHEMA, rows
@@ -102,3 +105,15 @@ def test_a_refusal_says_how_to_read_on(catalog: Catalog) -> None:
     before = sec.prune(sec.open_table("db.t", catalog=catalog, snapshot_id=second), "true", since=first)
     after = sec.prune(writer.open(), "true", since=third)
     assert [*before.to_arrow()["rid"].to_pylist(), *after.to_arrow()["rid"].to_pylist()] == [2, 3, 4]
+
+
+def test_files_whose_snapshot_is_not_told_are_new(events: Table) -> None:
+    """Beside ids that no float holds."""
+    first, *_ = snapshots(events)
+    files = pa.record_batch({"snapshot_id": pa.array([None, 2**62 + 1])})
+    told = _added_by(files).tolist()
+    assert told[1] == 2**62 + 1
+    table = sec.open_table(events)
+    assert isinstance(table, IcebergTable)
+    origins = _Origins(table.snapshot(), {})
+    assert [origins.of(each) for each in [told[0], first]] == [{True}, {False}]
