@@ -28,7 +28,7 @@ from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.table import TableSnapshot
-from secateur.maintain.doomed import doomed_builds
+from secateur.maintain.removal_marks import builds_marked
 
 MOST_TRIES = 20  # attempts of a build whose number others take
 _log = logging.getLogger("secateur")
@@ -135,9 +135,9 @@ def _keep_or_retract(store: FileStore, number: int, names: Set[str]) -> None:
 
 def require_files(store: FileStore, names: Set[str]) -> None:
     """Raise IndexConflict unless all files that a snapshot names exist and are not marked for removal."""
-    doomed = doomed_builds(store)
+    marked = builds_marked(store)
     there = {file.name for folder in {name.partition("/")[0] for name in names} for file in store.files(folder)}
-    if gone := sorted(name for name in names if name not in there or build_of(name) in doomed):
+    if gone := sorted(name for name in names if name not in there or build_of(name) in marked):
         raise IndexConflict(
             f"{len(gone):,} index files that the new snapshot needs are gone or about to be removed, {gone[0]} for "
             "one: by a vacuum with a short grace period, or by a drop. Nothing was published: do it again"

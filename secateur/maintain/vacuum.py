@@ -16,8 +16,8 @@ from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
-from secateur.maintain.doomed import FOLDER as DOOMED_FOLDER
-from secateur.maintain.doomed import doomed
+from secateur.maintain.removal_marks import FOLDER as REMOVALS_FOLDER
+from secateur.maintain.removal_marks import marked_for_removal
 
 if TYPE_CHECKING:
     from secateur.io.tables.open import Source
@@ -59,7 +59,7 @@ def vacuum_index(
     unused = [file for file in files if file.name not in needed and youngest[_unit_of(file)] <= old]
     if dry_run or not unused:
         return unused
-    with doomed(store, _builds(unused) - {build_of(name) for name in needed}):
+    with marked_for_removal(store, _builds(unused) - {build_of(name) for name in needed}):
         needed = _needed(store, old)  # includes what was published meanwhile
         unused = [file for file in unused if file.name not in needed]
         _remove(store, unused)
@@ -68,7 +68,7 @@ def vacuum_index(
 
 def _all_files(store: FileStore) -> list[StoredFile]:
     """List snapshots first, old ones before the current one, then the files they name."""
-    return [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS, DOOMED_FOLDER) for file in store.files(folder)]
+    return [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS, REMOVALS_FOLDER) for file in store.files(folder)]
 
 
 def _needed(store: FileStore, old: float) -> set[str]:
@@ -134,7 +134,7 @@ def drop_index(table: Table | Source, *, dry_run: bool = False) -> list[StoredFi
     snapshots = [file for file in files if file.name.startswith(SNAPSHOTS_FOLDER)]
     _remove(store, snapshots)
     builds = _builds(files)
-    with doomed(store, builds):
+    with marked_for_removal(store, builds):
         late = [file for number, file in snapshot_files(store).items() if _names_any(store, number, builds)]
         _remove(store, late)
         _remove(store, files[len(snapshots) :])

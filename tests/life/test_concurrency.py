@@ -155,7 +155,7 @@ def told_by(do: Do) -> type[SecateurError] | UnionType:
 
 def steps_that_matter(steps: list[str]) -> list[int]:
     """Steps that write, those after them, and those around a look at what there is; in the nightly run all."""
-    kinds = ("put", "create", "delete", "list") if NIGHTLY else ("create", "list doomed")
+    kinds = ("put", "create", "delete", "list") if NIGHTLY else ("create", "list removals")
     found = {i for i, step in enumerate(steps) if step.startswith(kinds)}
     return sorted(
         range(len(steps)) if NIGHTLY else {0, len(steps) - 1} | found | {i + 1 for i in found if i + 1 < len(steps)}

@@ -191,10 +191,10 @@ def test_vacuum_removes_what_nobody_uses(spark: SparkSession, root: Path) -> Non
     old = time.time() - 7200
     for file in (root / "_secateur").rglob("*.*"):
         os.utime(file, (old, old))
-    doomed = {file.name for file in sec.vacuum_index(table, dry_run=True)}
+    unused = {file.name for file in sec.vacuum_index(table, dry_run=True)}
     assert all(file.exists() for file in left)
-    assert {"snapshots/0000000001.snapshot", *(f"{file.parent.name}/{file.name}" for file in left)} <= doomed
-    assert {file.name for file in sec.vacuum_index(table)} == doomed
+    assert {"snapshots/0000000001.snapshot", *(f"{file.parent.name}/{file.name}" for file in left)} <= unused
+    assert {file.name for file in sec.vacuum_index(table)} == unused
     assert not any(file.exists() for file in left)
     assert sec.verify_index(table).sound
     check(spark, root, table)

@@ -19,7 +19,7 @@ from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
 from secateur.io.storage.index_location import INDEX_DIRECTORY
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.maintain.doomed import FOLDER as DOOMED
+from secateur.maintain.removal_marks import FOLDER as REMOVALS
 from secateur.maintain.vacuum import used_files
 
 ROWS = 12
@@ -160,7 +160,7 @@ def check_leftovers(lake: Lake) -> None:
     numbers = snapshot_numbers(lake.store)
     if lake.index_files():
         removed = {file.name for file in sec.vacuum_index(lake.open(), grace_seconds=0)}
-        assert all(name.partition("/")[0] in (SNAPSHOTS, *FOLDERS, DOOMED) for name in removed)
+        assert all(name.partition("/")[0] in (SNAPSHOTS, *FOLDERS, REMOVALS) for name in removed)
     used = used_files(open_snapshot(lake.store, numbers[-1])) if numbers else set()
     assert lake.index_files() == used
 

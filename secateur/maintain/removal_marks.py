@@ -1,4 +1,4 @@
-"""Mark files as about to be removed, so that no snapshot is published that needs them.
+"""Mark builds whose files are about to be removed, so that no snapshot is published that needs them.
 
 Removing files and publishing a snapshot both take many steps, without a lock. A remover writes an empty file named
 after the build and then lists the snapshots; a publisher creates the snapshot and then lists the marked builds. If both
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from secateur.index.file_names import build_of
 from secateur.index.model import Store
 
-FOLDER = "doomed"
+FOLDER = "removals"
 
 
 @contextmanager
-def doomed(store: Store, builds: Set[str]) -> Iterator[None]:
+def marked_for_removal(store: Store, builds: Set[str]) -> Iterator[None]:
     """Mark some builds while their files are being removed. Raises IndexNotWritable.
 
     A process that is killed meanwhile leaves its marks: they name builds that are never published again.
@@ -29,10 +29,10 @@ def doomed(store: Store, builds: Set[str]) -> Iterator[None]:
         store.delete(_mark(build))
 
 
-def doomed_builds(store: Store) -> set[str]:
+def builds_marked(store: Store) -> set[str]:
     """Return the builds whose files are being removed."""
     return {build for file in store.files(FOLDER) if (build := build_of(file.name)) is not None}
 
 
 def _mark(build: str) -> str:
-    return f"{FOLDER}/{build}.doomed"
+    return f"{FOLDER}/{build}.removal"
