@@ -13,8 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.predicate.bound import Field, Holds, Leaf, TextMatch, Unsupported, Within
-from secateur.pruning.predicate.patterns.pieces import Alternatives, alternatives_of
+from secateur.pruning.interval import Function
+from secateur.pruning.predicate.bound import Apply, Field, Holds, Leaf, TextMatch, Unsupported, Within
+from secateur.pruning.predicate.patterns.pieces import Alternatives, alternatives_of, sure
 from secateur.pruning.rangeset import RangeSet
 
 MOST_POINTS = 10_000  # values of one IN list; probing for more would take longer than reading the blocks they save
@@ -63,6 +64,9 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
     match leaf:
         case Within(Field() as column, ranges):
             return (*_values(column, column.type, ranges), *_of_ranges(column, ranges))
+        case Within(Apply(Function(pieces=pieces), (Field() as column, *_)), ranges) if pieces is not None:
+            alternatives = sure(pieces(ranges), folded=False)
+            return (Texts(column, alternatives, folded=False),) if alternatives else ()
         case TextMatch(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
             texts = (Texts(column, alternatives, folded, tokens),) if alternatives else ()
             return texts if texts and not folded else (*texts, *_of_ranges(column, prefix))

@@ -44,12 +44,12 @@ def decoded(change: Change) -> OnRows:
     def compute(arguments: Values, locale: str) -> RowValues:
         texts = arguments[0]
         known = is_utf8(texts)
-        return RowValues(change(_only(known, texts)), ~known)
+        return RowValues(change(only(known, texts)), ~known)
 
     return OnRows(compute)
 
 
-def _only(known: np.ndarray, texts: pa.Array) -> pa.Array:
+def only(known: np.ndarray, texts: pa.Array) -> pa.Array:
     """Return the known texts, and NULL for the others."""
     return texts if known.all() else pc.if_else(pa.array(known), texts, pa.scalar(None, texts.type))
 
@@ -65,9 +65,9 @@ def _case(doubtful: Callable[[pa.Array], np.ndarray], change: Callable[[pa.Array
             return RowValues(change(texts, ""), ~plain)
         known = is_utf8(texts)
         known[known] = plain[known] | ~doubtful(texts.filter(pa.array(known)))
-        changed = change(_only(known, texts), locale)
+        changed = change(only(known, texts), locale)
         if locale:
-            changed = pc.if_else(pa.array(plain), change(_only(plain, texts), ""), changed)
+            changed = pc.if_else(pa.array(plain), change(only(plain, texts), ""), changed)
         return RowValues(changed, ~known)
 
     return OnRows(compute, by_locale=True)
@@ -81,7 +81,7 @@ def _titled(arguments: Values, locale: str) -> RowValues:
     """Put the first letter of every word in upper case and the others in lower case; only spaces end a word."""
     texts = arguments[0]
     plain = is_ascii(texts)
-    lowered = pc.ascii_lower(_only(plain, texts)).cast(pa.large_string())
+    lowered = pc.ascii_lower(only(plain, texts)).cast(pa.large_string())
     offsets = np.frombuffer(lowered.buffers()[1], np.int64)[lowered.offset : lowered.offset + len(lowered) + 1]
     data = np.frombuffer(lowered.buffers()[2] or b"", np.uint8)[: offsets[-1]].copy()
     begins = np.zeros(len(data) + 1, bool)
@@ -102,7 +102,7 @@ def _lengths(values: pa.Array) -> RowValues:
     if pa.types.is_binary(values.type):
         return RowValues(pc.binary_length(values), np.zeros(len(values), bool))
     known = is_utf8(values)
-    return RowValues(pc.utf8_length(_only(known, values)), ~known)
+    return RowValues(pc.utf8_length(only(known, values)), ~known)
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def item(separator: str, at: int, most: int | None, beyond: str) -> OnRows:
     def compute(arguments: Values, locale: str) -> RowValues:
         texts = arguments[0]
         known = is_utf8(texts)
-        parts = pc.split_pattern(_only(known, texts), separator, max_splits=None if most is None else most - 1)
+        parts = pc.split_pattern(only(known, texts), separator, max_splits=None if most is None else most - 1)
         offsets = parts.offsets.to_numpy().astype(np.int64)
         place = offsets[:-1] + at if at >= 0 else offsets[1:] + at
         there = (place >= offsets[:-1]) & (place < offsets[1:]) & ~is_null(texts)

@@ -116,6 +116,8 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
             return Call(_PARTS[part.upper()], (operand,))
         case "btrim", (operand,):
             return Call("trim", (operand,))
+        case "split", (text, pattern, Literal(int(limit))) if limit <= 0:  # as many parts as there are
+            return Call("split", (text, pattern))
         case "get", (Call("split", split), index):
             return Call("get_split_item", (*split, index))
         case "locate", (part, text):

@@ -30,6 +30,7 @@ from secateur.pruning.predicate.nodes import (
     INTEGERS,
     Among,
     And,
+    Call,
     Case,
     Cast,
     Column,
@@ -79,7 +80,8 @@ _FUNCTIONS = {  # classes whose result depends only on their children, and possi
     **{"Log1p": "log1p", "Log2": "log2", "Logarithm": "log", "NaNvl": "nanvl", "Pow": "pow", "Rint": "rint"},
     **{"Signum": "signum", "Sqrt": "sqrt"},
     **{"Concat": "concat", "StringLocate": "locate", "StringLPad": "lpad", "StringRPad": "rpad"},
-    **{"Length": "length", "Lower": "lower", "Substring": "substring", "Upper": "upper"},
+    **{"InitCap": "initcap", "Length": "length", "Lower": "lower", "StringReplace": "replace"},
+    **{"GetJsonObject": "get_json_object", "StringSplit": "split", "Substring": "substring", "Upper": "upper"},
     **{"Contains": "contains", "EndsWith": "endswith", "StartsWith": "startswith", "RLike": "rlike"},
     **{"StringInstr": "instr", "ArrayContains": "array_contains", "ArraysOverlap": "arrays_overlap"},
     **{"CreateArray": "array", "MapContainsKey": "map_contains_key", "MapKeys": "map_keys"},
@@ -263,6 +265,8 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return build(_TRIMS[node.kind], (child,))
         case "StringLocate", (part, child, Literal(1)):
             return build("locate", (part, child))
+        case "GetArrayItem", (Call("split", split), index):
+            return build("split_item", (*split, index))
         case "FromUnixTime", (child, Literal("yyyy-MM-dd HH:mm:ss")):
             return build("from_unixtime", (child,))
         case (("UnixTimestamp" | "ToUnixTimestamp"), (child, _)):  # the format is that of text, which has no bounds

@@ -1,0 +1,195 @@
+"""Values at a path into JSON text: ``get_json_object(text, '$.user.id')``.
+
+The value of a row is Spark's wherever Spark could not read the text in another way; elsewhere it is unknown: text that
+is not UTF-8, numbers with a fraction, which Java prints in its own way, objects and lists, which Spark writes anew, and
+what only Spark's parser accepts. Sources: Spark's ``GetJsonObject`` and ``JsonPathParser``; RFC 8259; Jackson's
+``StreamReadConstraints``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.arrow_texts import is_utf8
+from secateur.pruning.functions.text import anything
+from secateur.pruning.functions.text_kernels import only
+from secateur.pruning.interval import Argument, Function, Interval, OnRows, RowValues
+from secateur.pruning.outcomes import NULL
+from secateur.pruning.predicate.patterns.pieces import MOST_ALTERNATIVES, Alternatives, Substring
+from secateur.pruning.rangeset import RangeSet
+
+Step: TypeAlias = str | int  # the name of an object's member, or the index of a list's item
+
+# The paths that are known here have plain names: Spark's parser skips spaces, and `*` asks for several values.
+_PATH = re.compile(r"\$(?:\.[A-Za-z_][\w-]*|\['[A-Za-z_](?:[\w -]*\w)?'\]|\[\d{1,6}\])+", re.ASCII)
+_STEP = re.compile(r"\.(?P<name>[\w-]+)|\['(?P<quoted>[^']+)'\]|\[(?P<index>\d+)\]", re.ASCII)
+
+_SPACES = " \t\n\r"
+
+# Jackson refuses longer numbers and names, and deeper nesting, than these; Python does not, or at other sizes.
+_LONG_NUMBER = re.compile(r"[0-9.eE+-]{1000}")
+MOST_DEPTH, MOST_NAME = 900, 50_000
+
+
+class _OnlySpark(Exception):
+    """Only Spark knows the value."""
+
+
+class _Malformed(ValueError):
+    """Python's parser accepts what no other does."""
+
+
+def path_of(text: str) -> tuple[Step, ...] | None:
+    """Return the steps of a path; None if its meaning is not known here."""
+    if not _PATH.fullmatch(text):
+        return None
+    return tuple(
+        int(match["index"]) if match["index"] is not None else match["name"] or match["quoted"]
+        for match in _STEP.finditer(text)
+    )
+
+
+def _get_json_object(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    match arguments:
+        case [Argument(type=type_), Argument(key=bytes(text))] if type_ == pa.string():
+            path = path_of(text.decode())
+        case _:
+            return None
+    if path is None:
+        return None
+
+    def compute(values: Sequence[pa.Array | pa.Scalar], locale: str) -> RowValues:
+        return values_at(values[0], path)
+
+    def pieces(ranges: RangeSet) -> Alternatives:
+        return pieces_of(path, ranges)
+
+    name = f"get_json_object[{text!r}]"
+    return Function(name, pa.string(), _or_null, (0, 0), exact=False, on_rows=OnRows(compute), pieces=pieces)
+
+
+def _or_null(arguments: Sequence[Interval]) -> Interval:
+    """Return any text or NULL, unless the JSON text is NULL."""
+    interval = anything(arguments)
+    return replace(interval, null=np.where(interval.value != 0, np.uint8(NULL), interval.null))
+
+
+RULES = {"get_json_object": _get_json_object}
+
+
+# ---- on rows ---------------------------------------------------------------------------------------------------------
+
+
+def values_at(texts: pa.Array, path: Sequence[Step]) -> RowValues:
+    """Return the value at a path into every JSON text."""
+    known = is_utf8(texts)
+    values: list[str | None] = []
+    for row, text in enumerate(only(known, texts).to_pylist()):
+        try:
+            values.append(None if text is None else _value_in(text, path))
+        except _OnlySpark:
+            values.append(None)
+            known[row] = False
+    return RowValues(pa.array(values, pa.string()), ~known)
+
+
+def _value_in(text: str, path: Sequence[Step]) -> str | None:
+    """Return the value at a path into one JSON text, None for NULL. Raises _OnlySpark."""
+    if len(text) > MOST_DEPTH and _is_beyond_limits(text):
+        raise _OnlySpark
+    try:
+        root, _ = _DECODER.raw_decode(text.lstrip(_SPACES))  # Spark, too, reads the first value only
+    except (json.JSONDecodeError, _Malformed):
+        if "'" in text or text.startswith("\ufeff"):  # Spark reads single quotes, and may skip the mark
+            raise _OnlySpark from None
+        return None
+    except (RecursionError, ValueError):
+        raise _OnlySpark from None
+    return _at(root, path)
+
+
+def _is_beyond_limits(text: str) -> bool:
+    """Return whether Jackson may refuse a text for its size; some that it reads are among them."""
+    if text.count("{") + text.count("[") > MOST_DEPTH or _LONG_NUMBER.search(text):
+        return True
+    return len(text) > MOST_NAME and max(map(len, text.split('"'))) >= MOST_NAME
+
+
+def _at(value: Any, path: Sequence[Step]) -> str | None:
+    """Return the text of a value at a path, None for NULL. Of members with one name, the first with a value counts."""
+    match value, path:
+        case _, ():
+            return _text_of(value)
+        case _Members(members), (str(name), *rest):
+            below = (_at(member, rest) for key, member in members if key == name and member is not None)
+            return next((text for text in below if text is not None), None)
+        case list(), (int(index), *rest) if index < len(value):
+            if value[index] is None:
+                raise _OnlySpark  # NULL for a name, the text "null" for an item
+            return _at(value[index], rest)
+        case _:
+            return None
+
+
+def _text_of(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str() if value.isprintable() or not _SURROGATE.search(value):
+            return value
+        case _:
+            raise _OnlySpark
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class _Members:
+    """The members of an object in order, with those of one name."""
+
+    __match_args__ = ("members",)
+
+    def __init__(self, members: list[tuple[str, Any]]) -> None:
+        self.members = members
+
+
+def _refuse(constant: str) -> float:
+    raise _Malformed(constant)
+
+
+# Spark's parser accepts control characters within texts.
+_DECODER = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refuse, strict=False)
+
+
+# ---- in the text -----------------------------------------------------------------------------------------------------
+
+_PLAIN = re.compile(rb"[ !#-&(-.0-\[\]-~]+")  # ASCII but quotes, slashes and control characters, which may be escaped
+_ESCAPED = tuple((Substring(rb"\u00%d" % digit),) for digit in range(2, 8))  # of any plain character, by its code
+_WRITTEN_ANEW = re.compile(rb'[{\[].*|"?-?(\d+\.\d+(E-?\d+)?|\d+E-?\d+|NaN|Infinity)"?', re.DOTALL)
+
+
+def pieces_of(path: Sequence[Step], ranges: RangeSet) -> Alternatives:
+    """Return what a JSON text contains if its value at a path is in a set of keys.
+
+    It contains the names, and the value, as they are, or a character of them is escaped by its code. Nothing is known
+    of values that Spark writes anew: objects, lists, and numbers with a fraction.
+    """
+    points = ranges.points
+    values = [b""] if points is None else points.tolist()
+    if len(values) + len(_ESCAPED) > MOST_ALTERNATIVES or any(map(_WRITTEN_ANEW.fullmatch, values)):
+        return ()
+    names = [step.encode() for step in path if isinstance(step, str)]
+    as_they_are = [
+        tuple(Substring(run) for part in (*names, value) for run in _PLAIN.findall(part)) for value in values
+    ]
+    return (*as_they_are, *_ESCAPED) if all(as_they_are) else ()
