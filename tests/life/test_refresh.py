@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -228,8 +229,8 @@ def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
         write_file(path, {"id": [7, 8, 9]})
         os.utime(path, (second, second))
 
-    monkeypatch.setattr(entries.time, "sleep", overwriting)
-    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
+    clock = SimpleNamespace(sleep=overwriting, time=lambda: second + 0.25 + sum(waited))
+    monkeypatch.setattr(entries, "time", clock)  # of this module alone: other threads sleep, too
     table = sec.open_table(str(tmp_path))
     sec.build_index(table)
     assert waited == [1.75]
@@ -250,8 +251,8 @@ def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_ov
         waited.append(seconds)
         os.utime(write_file(path, {"id": [4, 5, 6]}), (second + 2, second + 2))
 
-    monkeypatch.setattr(entries.time, "sleep", overwriting)
-    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
+    clock = SimpleNamespace(sleep=overwriting, time=lambda: second + 0.25 + sum(waited))
+    monkeypatch.setattr(entries, "time", clock)  # of this module alone: other threads sleep, too
     table = sec.open_table(str(tmp_path))
     built = sec.build_index(table)
     os.utime(write_file(path, {"id": [7, 8, 9]}), (second + 2, second + 2))

@@ -49,6 +49,14 @@ def server() -> None:
     start_server()
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that every user may enter: pytest closes its own to others whenever a run begins."""
+    with TemporaryDirectory() as path:
+        Path(path).chmod(0o755)
+        yield Path(path)
+
+
 def lake_in(tmp_path: Path, action: Action) -> Lake:
     return lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), action.before)
 
@@ -141,11 +149,9 @@ def as_nobody(root: str, name: str, queue: Any) -> None:
 
 @pytest.mark.parametrize("closed", ["index", "segments", "snapshots"])
 @pytest.mark.parametrize("name", ["rebuild", "refresh", "vacuum", "drop"])
-def test_directories_without_permission(tmp_path: Path, name: str, closed: str) -> None:
-    lake = lake_in(tmp_path, ACTIONS[name])
+def test_directories_without_permission(place: Path, name: str, closed: str) -> None:
+    lake = lake_in(place, ACTIONS[name])
     saved, numbers = lake.saved(), snapshot_numbers(lake.store)
-    for path in [tmp_path, *tmp_path.parents][:4]:  # those of this test, of a worker, of the run, and of the user
-        path.chmod(path.stat().st_mode | 0o055)
     index = Path(lake.store.root)
     folders = [index, *(path for path in index.iterdir() if path.is_dir())]
     for folder in folders:
