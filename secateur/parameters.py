@@ -55,9 +55,9 @@ def _value(name: str | None, used: int, parameters: Parameters) -> str:
     """Return the SQL of a parameter's value."""
     if isinstance(parameters, Mapping):
         if name is None or name not in parameters:
-            shown = "?" if name is None else f":{name}"
+            placeholder = "?" if name is None else f":{name}"
             named = ", ".join(map(str, parameters)) or "none"
-            raise InvalidPredicate(f"{shown} has no value: params has values for {named}")
+            raise InvalidPredicate(f"{placeholder} has no value: params has values for {named}")
         value = parameters[name]
     else:
         if name is not None:

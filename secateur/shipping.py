@@ -12,7 +12,7 @@ from pathlib import Path
 
 from secateur.errors import InvalidOption
 
-_OWN_PATHS = ("secateur", "pyspark_secateur.py")
+_PACKAGE_PATHS = ("secateur", "pyspark_secateur.py")
 _THERE = "pyspark"  # comes with Spark
 _LEFT_OUT = {"tests", "__pycache__"}
 _NAME = re.compile(r"[\w.-]+")
@@ -45,7 +45,7 @@ def pack(archive: str | os.PathLike[str], without: Collection[str] = ()) -> list
         raise InvalidOption(f"{path.name}: an archive ends in .tar.gz, for --archives, or in .zip, for --py-files")
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
-            for file, name in _own_files():
+            for file, name in _package_files():
                 zipped.write(file, name)
         return ["secateur"]
     required = _required("secateur", {_THERE})
@@ -53,7 +53,7 @@ def pack(archive: str | os.PathLike[str], without: Collection[str] = ()) -> list
         raise InvalidOption(f"secateur does not require {', '.join(unknown)}, but {', '.join(required)}")
     packed = [name for name in required if name not in without]
     with tarfile.open(path, "w:gz", compresslevel=6) as tar:
-        for file, name in _own_files():
+        for file, name in _package_files():
             tar.add(file, name)
         for package in packed:
             for file, name in _installed_files(package):
@@ -61,11 +61,11 @@ def pack(archive: str | os.PathLike[str], without: Collection[str] = ()) -> list
     return ["secateur", *packed]
 
 
-def _own_files() -> Iterator[tuple[Path, str]]:
+def _package_files() -> Iterator[tuple[Path, str]]:
     """Yield the files of this package, and their names in an archive."""
     root = Path(__file__).parent.parent
-    for own in _OWN_PATHS:
-        for file in [root / own] if own.endswith(".py") else sorted((root / own).rglob("*")):
+    for path in _PACKAGE_PATHS:
+        for file in [root / path] if path.endswith(".py") else sorted((root / path).rglob("*")):
             if file.is_file() and not _LEFT_OUT & set(file.parts):
                 yield file, str(file.relative_to(root))
 
@@ -79,14 +79,14 @@ def _installed_files(package: str) -> Iterator[tuple[Path, str]]:
 
 def _required(package: str, known: set[str]) -> list[str]:
     """Return the installed packages that a package requires, at any remove, without those known."""
-    found = []
+    packages = []
     for requirement in distribution(package).requires or ():
         match = _NAME.match(requirement)
         if match is None or "extra ==" in requirement or match[0] in known:
             continue
         known.add(match[0])
         try:
-            found += [match[0], *_required(match[0], known)]
+            packages += [match[0], *_required(match[0], known)]
         except PackageNotFoundError:  # is for other platforms or versions of Python
             continue
-    return found
+    return packages

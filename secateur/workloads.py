@@ -100,14 +100,14 @@ def workload(table: Table | Source | None = None, *, log: str | os.PathLike[str]
 
 def _names_of(table: Table | Source) -> set[str]:
     """Return the names under which a table may be logged; one that is gone is found by its name as given."""
-    found = {_plain(without_secrets(redacted_location(str(getattr(table, "location", table)))))}
+    names = {_plain(without_secrets(redacted_location(str(getattr(table, "location", table)))))}
     if isinstance(table, str | os.PathLike):
-        found.add(_plain(os.path.abspath(table)))
+        names.add(_plain(os.path.abspath(table)))
     try:
-        found.add(_plain(without_secrets(redacted_location(as_table(table).location))))
+        names.add(_plain(without_secrets(redacted_location(as_table(table).location))))
     except (SecateurError, OSError, ValueError):
-        return found
-    return found
+        return names
+    return names
 
 
 def _plain(location: str) -> str:

@@ -49,5 +49,5 @@ def read_keys(file: str, on: Mapping[str, str], table: Table) -> pa.Table:
 def _type(schema: pa.Schema, column: str) -> pa.DataType | None:
     """Return the type of a column at the top, if it has an order; None lets the file decide."""
     (name, *rest) = split_name(column)
-    found = None if rest or name not in schema.names else schema.field(name).type
-    return found if found is not None and kind_of(found) is not None else None
+    type_ = None if rest or name not in schema.names else schema.field(name).type
+    return type_ if type_ is not None and kind_of(type_) is not None else None

@@ -271,9 +271,9 @@ def _blocks_sheet(plan: Scan) -> Sheet:
     return Sheet(columns, tuple(rows))
 
 
-def _ranges(ranges: list[dict[str, int]], shown: int = 4) -> str:
-    texts = [f"{r['start']}-{r['stop']}" for r in ranges[:shown]]
-    return " ".join([*texts, f"... {len(ranges) - shown} more"] if len(ranges) > shown else texts)
+def _ranges(ranges: list[dict[str, int]], most: int = 4) -> str:
+    texts = [f"{r['start']}-{r['stop']}" for r in ranges[:most]]
+    return " ".join([*texts, f"... {len(ranges) - most} more"] if len(ranges) > most else texts)
 
 
 def _show_plan(plan: Scan) -> None:
@@ -307,8 +307,8 @@ def _show_plan(plan: Scan) -> None:
 def _summary(plan: Scan) -> str:
     before, after = plan.report.stages[0].before, plan.report.stages[-1].after
     whole = "" if before.bytes is None else f" of {human_bytes(before.bytes)} ({share(after.bytes or 0, before.bytes)})"
-    sure = int(plan.survivors.fully_matching.sum())
+    matching = int(plan.survivors.fully_matching.sum())
     read = (
         f"to read: {count(after.blocks)} blocks in {count(after.files)} files, {human_bytes(after.bytes or 0)}{whole}"
     )
-    return f"{read}; all rows match in {sure:,} of them" if sure else read
+    return f"{read}; all rows match in {matching:,} of them" if matching else read

@@ -106,8 +106,8 @@ class LakeDemo:
 
 def _times(trials: Sequence[LakeTrial], unit: str) -> str:
     """Return how many times less of something all trials together take with the index."""
-    alone, own = (sum(getattr(run, unit) for run in runs) for runs in zip(*map(_runs, trials), strict=True))
-    ratio = alone / max(own, 1e-9)
+    alone, indexed = (sum(getattr(run, unit) for run in runs) for runs in zip(*map(_runs, trials), strict=True))
+    ratio = alone / max(indexed, 1e-9)
     return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
@@ -222,5 +222,5 @@ def _counted(traffic: Traffic) -> tuple[int, int, int]:
 
 
 def _files_of(traffic: Traffic) -> int:
-    read = {each.name for each in traffic.requests if each.kind == "GET" and each.name.endswith(".parquet")}
+    read = {request.name for request in traffic.requests if request.kind == "GET" and request.name.endswith(".parquet")}
     return sum(name.startswith(f"/{BUCKET}/{EVENTS}/") for name in read)

@@ -40,12 +40,12 @@ class RemoteServer:
     @contextmanager
     def traffic(self, latency: float) -> Iterator[Traffic]:
         """Yield the requests that come meanwhile, known at the end; each takes `latency` seconds more."""
-        found: list[Request] = []
+        requests: list[Request] = []
         self.partner.ask(latency)
         try:
-            yield Traffic(found)
+            yield Traffic(requests)
         finally:
-            found += [Request(**each) for each in self.partner.ask(0.0)]
+            requests += [Request(**fields) for fields in self.partner.ask(0.0)]
 
 
 @contextmanager

@@ -138,10 +138,10 @@ class LocalS3:
     @contextmanager
     def traffic(self, latency: float = 0.0) -> Iterator[Traffic]:
         """The requests that come meanwhile; each takes `latency` seconds more than it would."""
-        self.gate.requests = found = list[Request]()
+        self.gate.requests = requests = list[Request]()
         self.gate.latency = latency
         try:
-            yield Traffic(found)
+            yield Traffic(requests)
         finally:
             self.gate.requests, self.gate.latency = [], 0.0
 

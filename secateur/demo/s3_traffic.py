@@ -58,9 +58,10 @@ class Traffic:
     def lines(self) -> Iterable[str]:
         """One line per request: when it came and was answered in ms since the first, and what it was."""
         first = self.requests[0].start if self.requests else 0.0
-        for each in self.requests:
-            start, stop = (1000 * (moment - first) for moment in (each.start, each.stop))
-            yield f"{start:8.1f} {stop:8.1f} {each.status} {each.kind:6} {each.name} {each.range} -> {each.sent:,} B"
+        for request in self.requests:
+            start, stop = (1000 * (moment - first) for moment in (request.start, request.stop))
+            asked = f"{request.kind:6} {request.name} {request.range}"
+            yield f"{start:8.1f} {stop:8.1f} {request.status} {asked} -> {request.sent:,} B"
 
 
 def described(environ: Mapping[str, str]) -> tuple[str, str, str]:

@@ -100,7 +100,7 @@ def _columns(n: int) -> tuple[np.ndarray, int]:
 
 def _heights(bounds: ColumnBounds) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper bounds on a scale from 0 to 1."""
-    lower, upper = (np.where(bounds.known, each, 0) for each in (bounds.lower, bounds.upper))
+    lower, upper = (np.where(bounds.known, bound, 0) for bound in (bounds.lower, bounds.upper))
     if is_float(bounds.column.type):
         distinct, rank = np.unique(np.concatenate([lower, upper]), return_inverse=True)
         return tuple(np.split(rank / max(len(distinct) - 1, 1), 2))  # type: ignore[return-value]
@@ -111,8 +111,8 @@ def _heights(bounds: ColumnBounds) -> tuple[np.ndarray, np.ndarray]:
 
 def _bars(at: np.ndarray, top: np.ndarray, height: np.ndarray) -> str:
     """Return the path of bars one pixel wide; neighbours that are alike are one."""
-    shown = height > 0
-    at, top, height = at[shown], np.round(top[shown], 1), np.round(height[shown], 1)
+    is_visible = height > 0
+    at, top, height = at[is_visible], np.round(top[is_visible], 1), np.round(height[is_visible], 1)
     if not len(at):
         return ""
     new = np.flatnonzero(np.r_[True, (np.diff(at) != 1) | (np.diff(top) != 0) | (np.diff(height) != 0)])

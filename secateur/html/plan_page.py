@@ -86,9 +86,11 @@ def _row(name: str, left: Counts, first: Counts, meaning: str) -> str:
     )
     size = left.bytes or 0
     colour = SURVIVES if name == "table" else colour_of(name)
-    drawn = f'<td data-unit="bytes" data-count="{size}">{human_bytes(size)}</td>'
-    shown = f'<td class="left">{bar(size, first.bytes or 0, colour)}</td><td class="left quiet">{escape(meaning)}</td>'
-    return f'<tr data-stage="{escape(name)}"><td>{escape(name)}</td>{cells}{drawn}{shown}</tr>'
+    size_cell = f'<td data-unit="bytes" data-count="{size}">{human_bytes(size)}</td>'
+    bar_and_meaning = (
+        f'<td class="left">{bar(size, first.bytes or 0, colour)}</td><td class="left quiet">{escape(meaning)}</td>'
+    )
+    return f'<tr data-stage="{escape(name)}"><td>{escape(name)}</td>{cells}{size_cell}{bar_and_meaning}</tr>'
 
 
 def _strip_parts(fates: Fates, level: int) -> list[str]:

@@ -82,13 +82,13 @@ class BuildEstimate:
             for proposal in advice.proposals
             if proposal.structure != CLUSTERING and (proposal.structure, proposal.column) in asked
         ]
-        found = []
+        savings = []
         for i, question in enumerate(advice.questions):
             then = min((of_predicate[i].bytes for of_predicate in left), default=question.now.bytes)
             saved = question.now.bytes - then
             queries = ceil(self.data_bytes / saved) if saved > 0 else None
-            found.append(Saving(question.predicate, question.now.bytes, then, queries))
-        return tuple(found)
+            savings.append(Saving(question.predicate, question.now.bytes, then, queries))
+        return tuple(savings)
 
     def __str__(self) -> str:
         part = "all" if self.sampled_files == self.files else f"{self.sampled_files:,} of {self.files:,}"

@@ -101,7 +101,7 @@ def _looks_once(watched: Sequence[_Watched]) -> Iterator[Look]:
 
 def _looks(watched: Sequence[_Watched], stop: threading.Event) -> Iterator[Look]:
     while not stop.is_set():
-        one = min(watched, key=lambda each: each.due)
+        one = min(watched, key=lambda table: table.due)
         if not stop.wait(max(0.0, one.due - time.monotonic())):
             look = one.look(again=True)
             if not look.is_unchanged:
@@ -130,11 +130,11 @@ class _Watched:
         except Exception as raised:  # a watcher that ends unseen leaves an index behind that nobody refreshes
             error = raised
             if not isinstance(raised, SecateurError | OSError):
-                _log.exception("refreshing %s failed", _shown(self.source))
+                _log.exception("refreshing %s failed", _redacted(self.source))
         self.failures = 0 if error is None else self.failures + 1
         wait = self._wait() if again else None
         self.due = time.monotonic() + (wait or 0.0)
-        return Look(_shown(self.source), at, time.monotonic() - begun, refreshed, removed, error, wait)
+        return Look(_redacted(self.source), at, time.monotonic() - begun, refreshed, removed, error, wait)
 
     def _refreshed(self, table: Table) -> Refreshed | None:
         """Refresh the index; None if the table is as it was. Raises what a refresh raises."""
@@ -159,7 +159,7 @@ class _Watched:
         return min(wait, max(MOST_WAIT, self.interval)) * random.uniform(1 - JITTER, 1 + JITTER)
 
 
-def _shown(source: Table | Source) -> str:
+def _redacted(source: Table | Source) -> str:
     location = getattr(source, "location", source)
     return redacted_location(str(location))
 

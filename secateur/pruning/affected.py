@@ -27,8 +27,8 @@ def affected_files(paths: pa.Array, rows: np.ndarray, blocks: Blocks, matching: 
     drops a block that holds a match, so a file without survivors has none; and a file whose rows are all in matching
     blocks has no row for which the predicate is FALSE or NULL. If a block was dropped, the counts differ.
     """
-    survives, sure = np.zeros(len(paths), bool), np.zeros(len(paths), np.int64)
+    survives, matching_rows = np.zeros(len(paths), bool), np.zeros(len(paths), np.int64)
     survives[blocks.file] = True
-    np.add.at(sure, blocks.file[matching], blocks.row_count[matching])
-    whole = survives & (sure == rows)
+    np.add.at(matching_rows, blocks.file[matching], blocks.row_count[matching])
+    whole = survives & (matching_rows == rows)
     return Affected(*(paths.filter(flags(chosen)).to_pylist() for chosen in (~survives, whole, survives & ~whole)))

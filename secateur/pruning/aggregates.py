@@ -119,14 +119,14 @@ class Side:
         return self.fronts.best_first(np.flatnonzero(unread & self.fronts.reach(place, ties=False)))
 
 
-def side_of(aggregate: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
-    """Return the bounds for MIN or MAX; all rows of `sure` blocks count."""
+def side_of(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Side:
+    """Return the bounds for MIN or MAX; all rows of `complete` blocks count."""
     assert aggregate.field is not None, "MIN and MAX are of a field"
     kind, greatest = ordered_kind(aggregate.field.type), aggregate.function == MAX
     zones = blocks.zones(aggregate.field) or unknown_zones(kind, len(blocks))
     nulls = null_counts(aggregate.field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)
-    exact = sure & has_value & _is_value(zones, aggregate.field.type, greatest)
+    exact = complete & has_value & _is_value(zones, aggregate.field.type, greatest)
     return Side(fronts_of(OrderColumn(aggregate.field, descending=greatest, nulls_first=False), zones), exact)
 
 
@@ -162,15 +162,15 @@ def null_counts(field: Field, blocks: Blocks) -> np.ndarray:
     return counts
 
 
-def known_counts(aggregate: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarray:
+def known_counts(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> np.ndarray:
     """Return what each block adds to a count; -1 if its rows must be read."""
     if aggregate.field is None:
-        return np.where(sure, blocks.row_count, -1)
+        return np.where(complete, blocks.row_count, -1)
     nulls = null_counts(aggregate.field, blocks)
-    return np.where(sure & (nulls >= 0), blocks.row_count - nulls, -1)
+    return np.where(complete & (nulls >= 0), blocks.row_count - nulls, -1)
 
 
-def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> tuple[np.ndarray, list[Result]]:
+def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> tuple[np.ndarray, list[Result]]:
     """Return which blocks need not be read, bool of shape (n,), and the aggregates over these blocks.
 
     Soundness
@@ -178,22 +178,24 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) 
     Combined with those over the other blocks, they are the aggregates over all rows that count. A block left out is
     counted by its statistics, and holds no value better than the best exact bound, which a row that counts has.
     """
-    counts = {each: known_counts(each, blocks, sure) for each in asked if each.function == COUNT}
-    sides = {each: side_of(each, blocks, sure) for each in asked if each.function != COUNT}
-    best = {each: side.best() for each, side in sides.items()}
+    counts = {
+        aggregate: known_counts(aggregate, blocks, complete) for aggregate in asked if aggregate.function == COUNT
+    }
+    sides = {aggregate: side_of(aggregate, blocks, complete) for aggregate in asked if aggregate.function != COUNT}
+    best = {aggregate: side.best() for aggregate, side in sides.items()}
     every, answered = np.ones(len(blocks), bool), np.ones(len(blocks), bool)
     for known in counts.values():
         answered &= known >= 0
-    for each, side in sides.items():
-        answered[side.improving(best[each], every)] = False
+    for aggregate, side in sides.items():
+        answered[side.improving(best[aggregate], every)] = False
     results: list[Result] = []
-    for each in asked:
-        key = best.get(each)
-        if each in counts:
-            results.append(int(counts[each][answered].sum()))
+    for aggregate in asked:
+        key = best.get(aggregate)
+        if aggregate in counts:
+            results.append(int(counts[aggregate][answered].sum()))
         else:
-            assert each.field is not None, "MIN and MAX are of a field"
-            results.append(None if key is None else scalar_of(key, each.field.type))
+            assert aggregate.field is not None, "MIN and MAX are of a field"
+            results.append(None if key is None else scalar_of(key, aggregate.field.type))
     return answered, results
 
 
@@ -260,14 +262,16 @@ class Answers:
     remaining bound is better than the best known value.
     """
 
-    def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> None:
+    def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> None:
         self.asked = tuple(dict.fromkeys(asked))
         self.unread = np.ones(len(blocks), bool)
         known = {
-            aggregate: known_counts(aggregate, blocks, sure) for aggregate in self.asked if aggregate.function == COUNT
+            aggregate: known_counts(aggregate, blocks, complete)
+            for aggregate in self.asked
+            if aggregate.function == COUNT
         }
         self._sides = {
-            aggregate: side_of(aggregate, blocks, sure) for aggregate in self.asked if aggregate.function != COUNT
+            aggregate: side_of(aggregate, blocks, complete) for aggregate in self.asked if aggregate.function != COUNT
         }
         doubtful = np.logical_or.reduce([np.zeros(len(blocks), bool), *(counts < 0 for counts in known.values())])
         self.in_doubt = np.flatnonzero(doubtful)

@@ -136,8 +136,8 @@ class Boundary:
         if self.rank != VALUES or key is None:
             return f"{column.field} is NULL" if self.rank != VALUES else f"{column.field} is past all bounds"
         literal = literal_of(Constant(column.field.type, key))
-        shown = repr(key) if literal is None else literal.value
-        return f"{column.field} = {shown!r}" if isinstance(shown, bytes) else f"{column.field} = {shown}"
+        value = repr(key) if literal is None else literal.value
+        return f"{column.field} = {value!r}" if isinstance(value, bytes) else f"{column.field} = {value}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def zones_in(column: OrderColumn, units: Statistics) -> Zones:
     return units.zones(column.field) or unknown_zones(ordered_kind(column.field.type), len(units))
 
 
-def sure_nulls(column: OrderColumn, zones: Zones, rows: np.ndarray) -> np.ndarray:
+def known_nulls(column: OrderColumn, zones: Zones, rows: np.ndarray) -> np.ndarray:
     """Return the NULLs of each unit as far as zone maps tell: 0, all rows, or -1 for unknown."""
     if not column.nullable:
         return np.zeros(len(rows), np.int64)

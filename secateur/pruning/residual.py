@@ -30,14 +30,14 @@ class Residuals:
     whole: Predicate | None  # the conjuncts that some block does not satisfy with all its rows
 
 
-def residuals_of(predicate: Predicate, blocks: Statistics, sure: np.ndarray) -> Residuals:
-    """Return the residuals of blocks; those in `sure` are known to match with all their rows."""
-    if bool(sure.all()):
-        return Residuals((None,), np.zeros(len(sure), np.int64), None)
+def residuals_of(predicate: Predicate, blocks: Statistics, matching: np.ndarray) -> Residuals:
+    """Return the residuals of blocks; those in `matching` are known to match with all their rows."""
+    if bool(matching.all()):
+        return Residuals((None,), np.zeros(len(matching), np.int64), None)
     parts = _parts(predicate)
-    asked = np.zeros(len(sure), np.int64)  # bit i: side i, counted over all parts, is left
+    asked = np.zeros(len(matching), np.int64)  # bit i: side i, counted over all parts, is left
     for i, side in enumerate(side for part in parts for side in part.sides):
-        asked |= (~sure & ~fully_matching(evaluate(side, blocks))).astype(np.int64) << i
+        asked |= (~matching & ~fully_matching(evaluate(side, blocks))).astype(np.int64) << i
     patterns, of_block = np.unique(asked, return_inverse=True)
     distinct = tuple(_chosen(parts, pattern) for pattern in patterns.tolist())
     return Residuals(distinct, of_block, _chosen(parts, int(np.bitwise_or.reduce(patterns))))

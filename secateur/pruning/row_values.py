@@ -74,9 +74,9 @@ class Rows:
         """Return the outcome of a test of an operand's values, as :meth:`test` does."""
         if isinstance(test, OnlySpark):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({test.reason}): use plan.to_spark(spark)")
-        found = self.values(value)
-        outcomes = text_outcomes(test, found.values)
-        return np.where(found.unknown, np.uint8(EVERYTHING), outcomes) if found.unknown.any() else outcomes
+        evaluated = self.values(value)
+        outcomes = text_outcomes(test, evaluated.values)
+        return np.where(evaluated.unknown, np.uint8(EVERYTHING), outcomes) if evaluated.unknown.any() else outcomes
 
     def subset(self, below: Operand | Leaf) -> ColumnSubset:
         """Return the rows as units for intervals, with what is computed from values below an operand or a leaf."""
@@ -138,10 +138,10 @@ def _computed(operand: Operand, rows: Rows) -> Steps[RowValues]:
             return RowValues(values, np.zeros(len(values), bool))
         case Apply(function, arguments) if function.on_rows is not None:
             moving = [argument for i, argument in enumerate(arguments) if not i or not isinstance(argument, Constant)]
-            found = dict(zip(map(id, moving), (yield from each_of(moving)), strict=True))
-            inputs = [found[id(part)].values if id(part) in found else _scalar(part) for part in arguments]
+            evaluated = dict(zip(map(id, moving), (yield from each_of(moving)), strict=True))
+            inputs = [evaluated[id(part)].values if id(part) in evaluated else _scalar(part) for part in arguments]
             result = function.on_rows.compute(inputs, rows.locale)
-            unknown = reduce(np.logical_or, [part.unknown for part in found.values()], result.unknown)
+            unknown = reduce(np.logical_or, [part.unknown for part in evaluated.values()], result.unknown)
             return RowValues(result.values, unknown)
         case Constant():
             return RowValues(pa.repeat(_scalar(operand), len(rows.batch)), np.zeros(len(rows.batch), bool))

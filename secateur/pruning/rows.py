@@ -56,7 +56,7 @@ def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     open_rows = undecided(outcomes)
     if open_rows.any():
         row = int(np.argmax(open_rows))
-        values = ", ".join(f"{field} = {_shown(column(batch, field)[row])}" for field in fields(predicate))
+        values = ", ".join(f"{field} = {_value_text(column(batch, field)[row])}" for field in fields(predicate))
         raise EvaluationError(
             f"{shorten(str(predicate), 200)} has no value on the row with {values}: Spark raises an error there "
             "(overflow, division by zero, a cast that does not fit), or only Spark knows; use plan.to_spark(spark), "
@@ -65,7 +65,7 @@ def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     return survives(outcomes)
 
 
-def _shown(value: pa.Scalar) -> str:
+def _value_text(value: pa.Scalar) -> str:
     """Format a value for a message; text may not be UTF-8."""
     if pa.types.is_string(value.type) and value.is_valid:
         return repr(value.as_buffer().to_pybytes().decode("utf-8", "backslashreplace"))
@@ -84,10 +84,10 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
         return outcomes
     others = Rows(batch).beyond_ascii(fields(leaf))
     if others.any():
-        part, found = batch.filter(pa.array(others)), outcomes[others]
+        part, common = batch.filter(pa.array(others)), outcomes[others]
         for locale in LOCALES[1:]:
-            found = np.where(_in_locale(leaf, part, locale) == found, found, np.uint8(EVERYTHING))
-        outcomes[others] = found
+            common = np.where(_in_locale(leaf, part, locale) == common, common, np.uint8(EVERYTHING))
+        outcomes[others] = common
     return outcomes
 
 

@@ -52,21 +52,21 @@ def shape_of(predicate: Predicate) -> PredicateShape:
         for part in _pieces(node):
             if isinstance(part, _Hidden):
                 literals.append(part.text)
-                yield part.shown
+                yield part.mask
             else:
                 yield part
 
     text = written(predicate, pieces, MOST_CHARACTERS)
-    shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
-    return PredicateShape(shown, tuple(literals[:MOST_LITERALS]))
+    shortened = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
+    return PredicateShape(shortened, tuple(literals[:MOST_LITERALS]))
 
 
 @dataclass(frozen=True)
 class _Hidden:
-    """A literal, and what is shown in its place."""
+    """A literal, and what the shape has in its place."""
 
     text: str
-    shown: str = _HIDDEN
+    mask: str = _HIDDEN
 
 
 def _pieces(node: Node) -> Iterator[object]:

@@ -43,10 +43,10 @@ def _in_lower_case(by_locale: tuple[RangeSet | Search, ...], texts: pa.Array) ->
     if (plain := is_ascii(texts)).all():
         return outcomes
     others = texts.filter(pa.array(~plain))
-    sure = ~has_doubtful(others)
+    agreed = ~has_doubtful(others)
     for locale, test in zip(LOCALES[1:], by_locale[1:], strict=True):
-        sure &= _matches_line(test, lowered_texts(others, locale)) == outcomes[~plain]
-    outcomes[~plain] = np.where(sure, outcomes[~plain], np.uint8(EVERYTHING))
+        agreed &= _matches_line(test, lowered_texts(others, locale)) == outcomes[~plain]
+    outcomes[~plain] = np.where(agreed, outcomes[~plain], np.uint8(EVERYTHING))
     return outcomes
 
 
@@ -55,10 +55,10 @@ def _matches_line(test: RangeSet | Search, texts: pa.Array) -> np.ndarray:
         case RangeSet():
             return value_outcomes(test, texts)
         case Search(regex, before_line_end=before):
-            found = matches(regex, texts)
+            is_match = matches(regex, texts)
             if before and (ended := matches(FINAL_LINE_END, texts)).any():
-                found |= ended & matches(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
-            return _truth_of(texts, found)
+                is_match |= ended & matches(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
+            return _truth_of(texts, is_match)
 
 
 def _where(known: np.ndarray, texts: pa.Array, evaluate: Callable[[pa.Array], np.ndarray]) -> np.ndarray:

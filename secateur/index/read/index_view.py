@@ -436,13 +436,13 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
     A snapshot read before comes from the cache. Its key includes file size and time, because numbers restart after an
     index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
     """
-    found = last_snapshot_file(store)
-    while found is not None:
+    file = last_snapshot_file(store)
+    while file is not None:
         try:
-            return _opened(store, *found, cache)
+            return _opened(store, *file, cache)
         except IndexFault:
-            before, found = found, last_snapshot_file(store)
-            if found == before:
+            unreadable, file = file, last_snapshot_file(store)
+            if file == unreadable:
                 raise
     return None
 

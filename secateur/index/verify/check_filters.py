@@ -19,7 +19,7 @@ from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import matrix_rows
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
 from secateur.index.read.loader import IndexMemory
-from secateur.index.verify.check_statistics import Contradiction, shown
+from secateur.index.verify.check_statistics import Contradiction, value_text
 from secateur.pruning.predicate.patterns.pieces import fold, tokens_in
 from secateur.values import Key, keys_of, ordered_kind
 
@@ -57,7 +57,7 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
         return None
     key = keys[int(np.argmin(held))]
     type_ = filter_.type if filter_.kind in (BLOOM, POSTINGS) else pa.binary()
-    return Contradiction(name_of(filter_.path), f"the filter ({filter_.kind})", "without it", shown(key, type_))
+    return Contradiction(name_of(filter_.path), f"the filter ({filter_.kind})", "without it", value_text(key, type_))
 
 
 def _asked(filter_: Filter, values: pa.Array) -> list[Key]:

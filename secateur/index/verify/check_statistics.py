@@ -200,7 +200,7 @@ class ColumnWitness:
             self._note(statistic, str(recorded), str(actual))
 
     def _contradicted(self, statistic: str, recorded: Key, key: Key) -> None:
-        self._note(statistic, shown(recorded, self.column.type), shown(key, self.column.type))
+        self._note(statistic, value_text(recorded, self.column.type), value_text(key, self.column.type))
 
     def _note(self, statistic: str, recorded: str, actual: str) -> None:
         self.contradictions.setdefault(statistic, Contradiction(self.name, statistic, recorded, actual))
@@ -216,7 +216,7 @@ def _ends_of(values: pa.Array) -> list[Key]:
     return [keys.at(int(order[0])), keys.at(int(order[-1]))]
 
 
-def shown(key: Key, type_: pa.DataType) -> str:
+def value_text(key: Key, type_: pa.DataType) -> str:
     """Format a key as the value that it stands for, truncated if long."""
     if isinstance(key, bytes):
         return repr(key[:MOST_SHOWN].decode("utf-8", "backslashreplace"))

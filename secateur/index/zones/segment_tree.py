@@ -112,9 +112,9 @@ def descend(
         numbers = nodes + tree.begin[level]
         statistics = Nodes(tree.row_count[numbers], numbers, column)
         outcomes = evaluate(predicate, statistics)
-        sure = fully_matching(outcomes)
-        whole.append(_below(nodes[sure], level, tree))
-        undecided = survives(outcomes) & ~sure
+        is_whole = fully_matching(outcomes)
+        whole.append(_below(nodes[is_whole], level, tree))
+        undecided = survives(outcomes) & ~is_whole
         if implied is not None:
             undecided &= may_match(implied, statistics)
         nodes = nodes[undecided]

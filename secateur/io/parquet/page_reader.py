@@ -27,9 +27,9 @@ WINDOW_BYTES = 64 << 20  # of compressed pages that are held at once
 
 @dataclass(frozen=True, eq=False)
 class PageReader:
-    """Reads rows of one file by its pages; errors name the file as `shown`."""
+    """Reads rows of one file by its pages; errors name the file as `redacted`."""
 
-    shown: str
+    redacted: str
     file: pa.NativeFile
     head: FileMetadata
     locations: Callable[[int, Sequence[int]], ChunkLocations]  # of some leaves of a row group; has their pages
@@ -48,7 +48,7 @@ class PageReader:
         locations = self.locations(row_group, leaves)
         if rows.stop[-1] > locations.row_count:
             raise InvalidParquet(
-                f"row {rows.stop[-1] - 1} of row group {row_group} of {self.shown} is asked for, "
+                f"row {rows.stop[-1] - 1} of row group {row_group} of {self.redacted} is asked for, "
                 f"which has {locations.row_count} rows"
             )
         chosen = self._chosen(row_group, locations, rows)
@@ -56,14 +56,14 @@ class PageReader:
         if windows <= 1:
             yield self._table(row_group, chosen, rows)
             return
-        for piece in rows.pieces(windows):
-            yield self._table(row_group, self._chosen(row_group, locations, piece), piece)
+        for part in rows.pieces(windows):
+            yield self._table(row_group, self._chosen(row_group, locations, part), part)
 
     def _leaves(self, names: Sequence[str]) -> list[int]:
         try:
             return self.head.leaves(names)
         except InvalidParquet as error:
-            raise InvalidParquet(f"{self.shown}: {error}") from None
+            raise InvalidParquet(f"{self.redacted}: {error}") from None
 
     def _chosen(self, row_group: int, locations: ChunkLocations, rows: RowSelection) -> dict[int, PageSelection]:
         """Return the pages of every leaf that hold some of the rows."""
@@ -78,7 +78,7 @@ class PageReader:
             return decoded(self.head, read, rows)
         except (pa.ArrowException, OSError, InvalidParquet) as error:
             self._blame(read)
-            raise InvalidParquet(f"cannot read row group {row_group} of {self.shown}: {error}") from None
+            raise InvalidParquet(f"cannot read row group {row_group} of {self.redacted}: {error}") from None
 
     def _pages(self, chosen: Mapping[int, PageSelection]) -> dict[int, ReadPages]:
         """Read the selected pages of every leaf with the likely dictionaries, then the dictionaries found to be
@@ -107,9 +107,9 @@ class PageReader:
         try:
             return read_ranges(self.file, ranges, self.gap) if ranges else ()
         except InvalidParquet as error:
-            raise InvalidParquet(f"{self.shown}: {error}") from None
+            raise InvalidParquet(f"{self.redacted}: {error}") from None
         except OSError as error:
-            raise trouble(f"cannot read {self.shown}", error, InvalidParquet) from None
+            raise trouble(f"cannot read {self.redacted}", error, InvalidParquet) from None
 
     def _blame(self, read: Mapping[int, ReadPages]) -> None:
         """Raise InvalidParquet for the first page that cannot be decoded separately."""
@@ -121,4 +121,4 @@ class PageReader:
                     raise pages.chosen.trouble(i, error) from None
 
     def _named(self, row_group: int, leaf: int) -> str:
-        return f"{self.shown}: row group {row_group}, column {display(self.head.columns[leaf].names)}"
+        return f"{self.redacted}: row group {row_group}, column {display(self.head.columns[leaf].names)}"

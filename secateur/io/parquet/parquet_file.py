@@ -221,28 +221,30 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
-def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetFile:
+def open_parquet(
+    filesystem: pafs.FileSystem, path: str, redacted: str, listed: ListedFile | None = None
+) -> ParquetFile:
     """Open a Parquet file for reading, with its footer; checks that it is the `listed` one, if given.
 
-    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `redacted`.
     """
-    return with_footer(open_data(filesystem, path, shown, listed), shown, gap_of(filesystem), listed)
+    return with_footer(open_data(filesystem, path, redacted, listed), redacted, gap_of(filesystem), listed)
 
 
 def open_rows(
-    filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
+    filesystem: pafs.FileSystem, path: str, redacted: str, listed: ListedFile, stored: StoredRows | None
 ) -> RowGroupReader[ParquetFile]:
     """Open the rows of the `listed` Parquet file; its footer is read only if `stored` is not enough.
 
-    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `redacted`.
     """
     if stored is None:
-        return open_parquet(filesystem, path, shown, listed).rows
-    file, gap = open_data(filesystem, path, shown, listed), gap_of(filesystem)
-    return RowGroupReader(shown, file, gap, lambda: with_footer(file, shown, gap, listed), stored)
+        return open_parquet(filesystem, path, redacted, listed).rows
+    file, gap = open_data(filesystem, path, redacted, listed), gap_of(filesystem)
+    return RowGroupReader(redacted, file, gap, lambda: with_footer(file, redacted, gap, listed), stored)
 
 
-def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
+def open_data(filesystem: pafs.FileSystem, path: str, redacted: str, listed: ListedFile | None) -> pa.NativeFile:
     """Open a file and check that it is the `listed` one, if given. Raises InvalidParquet, StalePlan, AccessDenied."""
     try:
         if listed is None:
@@ -251,39 +253,39 @@ def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: Listed
         listed.require(file)
         return file
     except (FileNotFoundError, NotADirectoryError):
-        raise vanished(shown) from None
+        raise vanished(redacted) from None
     except OSError as error:
         if listed is not None:
             listed.require()
-        raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
+        raise trouble(f"cannot open {redacted}", error, InvalidParquet) from None
 
 
-def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetFile:
+def with_footer(file: pa.NativeFile, redacted: str, gap: int, listed: ListedFile | None) -> ParquetFile:
     """Return an open file with its footer, which is read once per process if the file's time is known.
 
     Raises InvalidParquet, StalePlan, AccessDenied.
     """
     try:
-        known = _read(file) if listed is None or not listed.modified % _SECOND else _kept(file, shown, listed)
+        known = _read(file) if listed is None or not listed.modified % _SECOND else _kept(file, redacted, listed)
         # Buffering ahead takes time on a local disk, and an ObjectFile does it itself, for all columns at once.
         ahead = gap > LOCAL_GAP and not isinstance(file, ObjectFile)
         reader = pq.ParquetFile(file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
-        return ParquetFile(shown, file, reader, known, gap)
+        return ParquetFile(redacted, file, reader, known, gap)
     except FileNotFoundError:
-        raise vanished(shown) from None
+        raise vanished(redacted) from None
     except (pa.ArrowException, OSError) as error:
-        raise _trouble(file, shown, error) from None
+        raise _trouble(file, redacted, error) from None
 
 
-def _trouble(file: pa.NativeFile, shown: str, error: Exception) -> Exception:
+def _trouble(file: pa.NativeFile, redacted: str, error: Exception) -> Exception:
     """Return the error for a footer that pyarrow cannot read: our own decoder's, which says more, if it has one."""
     try:
         read_footer(file)
     except InvalidParquet as reason:
-        return InvalidParquet(f"{shown}: {reason}")
+        return InvalidParquet(f"{redacted}: {reason}")
     except (pa.ArrowException, OSError):
         pass
-    return trouble(shown, error, InvalidParquet)
+    return trouble(redacted, error, InvalidParquet)
 
 
 @dataclass(eq=False)
@@ -310,8 +312,8 @@ def _read(file: pa.NativeFile) -> KnownFooter:
     return KnownFooter(pq.ParquetFile(file).metadata)
 
 
-def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> KnownFooter:
-    return _FOOTERS.get((shown, listed.size, listed.modified, listed.witness), lambda: _read(file))
+def _kept(file: pa.NativeFile, redacted: str, listed: ListedFile) -> KnownFooter:
+    return _FOOTERS.get((redacted, listed.size, listed.modified, listed.witness), lambda: _read(file))
 
 
 _FOOTERS = ByteCache(64 << 20)

@@ -104,9 +104,12 @@ def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[p
 def end_to_end(rows: Sequence[RowSelection | None], counts: np.ndarray) -> RowSelection:
     """Return the selected rows of each of some row groups, or all, numbered through them; `counts` are their rows."""
     begin = offsets_of(counts)[:-1].tolist()
-    whole = [all_rows(count) if each is None else each for each, count in zip(rows, counts.tolist(), strict=True)]
-    start = [each.start + at for each, at in zip(whole, begin, strict=True)]
-    stop = [each.stop + at for each, at in zip(whole, begin, strict=True)]
+    whole = [
+        all_rows(count) if selection is None else selection
+        for selection, count in zip(rows, counts.tolist(), strict=True)
+    ]
+    start = [selection.start + at for selection, at in zip(whole, begin, strict=True)]
+    stop = [selection.stop + at for selection, at in zip(whole, begin, strict=True)]
     return merged(np.concatenate(start), np.concatenate(stop))
 
 

@@ -29,7 +29,7 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     Raises UnsupportedPredicate if a block must be read that only Spark can decide, StalePlan, InvalidParquet.
     """
     blocks = plan.survivors.blocks
-    answers = Answers(asked, blocks, plan.sure)
+    answers = Answers(asked, blocks, plan.complete_blocks)
     _read(plan, answers, answers.asked, answers.in_doubt)
     for most in wave_sizes():
         still_open, wanted = answers.next(most)

@@ -94,14 +94,14 @@ def _seen(file: FileBlocks, reading: PrunedReading, chosen: PrunedBlocks, ordina
             open_rows += int(np.count_nonzero(out & undecided(outcomes)))
             if len(matching):
                 at = int(matching[0])
-                match = _Match(row_group, int(positions[at]), shown(batch, at))
+                match = _Match(row_group, int(positions[at]), row_texts(batch, at))
                 return _Seen(len(opened), rows, open_rows, None, match)
     except (StalePlan, InvalidParquet) as error:
         return _Seen(len(opened), rows, open_rows, str(error), None)
     return _Seen(len(file.row_groups), rows, open_rows, None, None)
 
 
-def shown(batch: pa.RecordBatch, row: int) -> dict[str, str]:
+def row_texts(batch: pa.RecordBatch, row: int) -> dict[str, str]:
     """Return one row as texts."""
     return {name: _text(batch.column(name)[row]) for name in batch.schema.names}
 

@@ -83,7 +83,7 @@ def clustering(table: Table | Source, columns: Sequence[str] | None = None) -> p
 def _fields(opened: OpenedTable, columns: Sequence[str] | None) -> Iterator[Field]:
     """Yield the columns of the given names, or all that have an order."""
     if columns is None:
-        yield from (Field((each.name,), each.type) for each in opened.schema if kind_of(each.type) is not None)
+        yield from (Field((field.name,), field.type) for field in opened.schema if kind_of(field.type) is not None)
         return
     binder = Binder(opened.schema, dt.UTC)
     for name in columns:

@@ -64,7 +64,7 @@ def fates_of(plan: PlannedScan) -> Fates:
         gone &= ~_left(plan.trail[number], blocks)
         stage[gone] = number
     bounds = (_bounds(column, blocks.zones(column)) for column in fields(plan.predicate)[:MOST_COLUMNS])
-    return Fates(tuple(left.stage for left in plan.trail), stage, tuple(each for each in bounds if each is not None))
+    return Fates(tuple(left.stage for left in plan.trail), stage, tuple(known for known in bounds if known is not None))
 
 
 def _left(left: Left, blocks: Blocks) -> np.ndarray:

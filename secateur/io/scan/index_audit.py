@@ -213,9 +213,9 @@ class SegmentAuditor:
         roots = [schema.field(root) for root in dict.fromkeys(field.path[0] for field in expression.fields)]
         for _, batch in rows.positioned((row_group,), roots):
             read = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
-            found = Rows(read).values(expression.operand)
-            known = found.values.filter(flags(~found.unknown))
-            complete = complete and len(known) == len(found.values)
+            evaluated = Rows(read).values(expression.operand)
+            known = evaluated.values.filter(flags(~evaluated.unknown))
+            complete = complete and len(known) == len(evaluated.values)
             if witness is not None:
                 witness.add(known)
             for f, filter_ in filters.items():

@@ -171,9 +171,9 @@ def _key_columns(opened: OpenedTable, snapshot: Snapshot) -> Iterator[tuple[Fiel
     for sort_column in parse_sort_key(snapshot.options.sort_key):
         if sort_column.path in types:
             zone_map = snapshot.tree_zones(Field(sort_column.path, types[sort_column.path]))
-            shown = naming.in_table(sort_column.path)
+            path = naming.in_table(sort_column.path)
             if zone_map is not None:
-                yield Field(shown, types[sort_column.path]), zone_map.take(np.arange(len(snapshot.segments)))
+                yield Field(path, types[sort_column.path]), zone_map.take(np.arange(len(snapshot.segments)))
 
 
 def _values(column: Field, zone_map: ZoneMap, end: int) -> pa.Array:

@@ -173,18 +173,18 @@ class PlannedScan(ScanPlan):
     def count(self) -> int:
         """Count the matching rows; reads only blocks that are neither dead nor fully matching."""
         blocks = self.survivors.blocks
-        sure = self.sure
-        total = int(blocks.row_count[sure].sum())
-        if not sure.all() and (self.limit is None or total < self.limit):
+        complete = self.complete_blocks
+        total = int(blocks.row_count[complete].sum())
+        if not complete.all() and (self.limit is None or total < self.limit):
             self.require_supported(in_order=False)
             reader = self._reader(())
             order = self.order()
-            unsure = self.blocks_at(order[~sure[order]], reader)
-            total += sum(read_ahead(reader.count, unsure.by_file(), reader.at_once))
+            incomplete = self.blocks_at(order[~complete[order]], reader)
+            total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
         return total if self.limit is None else min(total, self.limit)
 
     @property
-    def sure(self) -> np.ndarray:
+    def complete_blocks(self) -> np.ndarray:
         """Which blocks hold only rows of the plan: fully matching and without deletes, bool of shape (n_blocks,)."""
         blocks, touched = self.survivors.blocks, self.opened.listing.touched
         matching = self.survivors.fully_matching
@@ -215,11 +215,11 @@ class PlannedScan(ScanPlan):
         """Count the matching and the live rows of every surviving block; reads those that are in doubt."""
         self.require_supported()
         reader, order = self._reader(()), self.order()
-        unsure = order[~self.sure[order]]
-        files = self.blocks_at(unsure, reader).by_file()
+        incomplete = order[~self.complete_blocks[order]]
+        files = self.blocks_at(incomplete, reader).by_file()
         counts = read_ahead(lambda file: list(reader.counts(file)), files, reader.at_once)
         matching, alive = (self.survivors.blocks.row_count.astype(np.int64) for _ in range(2))
-        matching[unsure], alive[unsure] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
+        matching[incomplete], alive[incomplete] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
         return matching, alive
 
     @cached_property

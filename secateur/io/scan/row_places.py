@@ -17,7 +17,7 @@ PLACES = {
 
 def place_called(name: str, schema: pa.Schema) -> pa.Field | None:
     """Return the column of places that a name asks for; None for a column of the table. Raises UnsupportedTable."""
-    if any(name.lower() == own.lower() for own in schema.names):
+    if any(name.lower() == column.lower() for column in schema.names):
         return None
     if name == ROW_ID:
         raise UnsupportedTable(f"{ROW_ID} is not read; {FILE} and {POSITION} say where a row lies")

@@ -31,7 +31,7 @@ class ListedFile:
 
     filesystem: pafs.FileSystem
     path: str
-    shown: str
+    redacted: str
     size: int
     modified: int
     witness: int | None = None  # see :mod:`secateur.io.storage.witness`
@@ -57,9 +57,9 @@ class ListedFile:
         try:
             size, modified, witness = self._now()
         except (FileNotFoundError, NotADirectoryError):
-            raise vanished(self.shown) from None
+            raise vanished(self.redacted) from None
         except OSError as error:
-            raise trouble(f"cannot look up {self.shown}", error, InvalidParquet) from None
+            raise trouble(f"cannot look up {self.redacted}", error, InvalidParquet) from None
         self._compare(size, modified)
         if None not in (witness, self.witness) and witness != self.witness:
             raise self._changed("it was changed since, or linked or copied to its place")
@@ -73,7 +73,7 @@ class ListedFile:
         if self.is_local:
             status = os.stat(innermost(self.filesystem, self.path)[1])
             if not stat.S_ISREG(status.st_mode):
-                raise FileNotFoundError(self.shown)
+                raise FileNotFoundError(self.redacted)
             return status.st_size, status.st_mtime_ns, status.st_ctime_ns
         version = None
         if (fsspec := self._fsspec) is not None:
@@ -82,7 +82,7 @@ class ListedFile:
             version = version_of(fsspec.info(path))
         info = self.filesystem.get_file_info(self.path)
         if info.type != pafs.FileType.File:
-            raise FileNotFoundError(self.shown)
+            raise FileNotFoundError(self.redacted)
         return info.size, info.mtime_ns or 0, version
 
     def accept(self, size: int, modified: int) -> None:
@@ -98,12 +98,12 @@ class ListedFile:
             raise self._changed("it was modified since")
 
     def _changed(self, how: str) -> StalePlan:
-        return StalePlan(f"the plan is stale: {self.shown} has changed since the plan was made ({how}): plan again")
+        return StalePlan(f"the plan is stale: {self.redacted} has changed since the plan was made ({how}): plan again")
 
 
-def vanished(shown: str) -> StalePlan:
+def vanished(redacted: str) -> StalePlan:
     """Return the error for a file that is gone."""
-    return StalePlan(f"the plan is stale: {shown} has vanished since the table was listed: plan again")
+    return StalePlan(f"the plan is stale: {redacted} has vanished since the table was listed: plan again")
 
 
 def _modified(file: pa.NativeFile) -> int | None:

@@ -92,9 +92,9 @@ class FileStore:
             name = max(names - others, default=None)
             if name is None:
                 return None
-            found = _looked_up(self._path(f"{folder}/{name}"))
-            if found is not None and stat.S_ISREG(found.st_mode):
-                return StoredFile(f"{folder}/{name}", found.st_size, found.st_mtime_ns / 1e9)
+            status = _looked_up(self._path(f"{folder}/{name}"))
+            if status is not None and stat.S_ISREG(status.st_mode):
+                return StoredFile(f"{folder}/{name}", status.st_size, status.st_mtime_ns / 1e9)
             others.add(name)
 
     def read(self, name: str, offset: int, size: int) -> bytes:

@@ -115,13 +115,15 @@ def _directly_in(filesystem: FileSystem, directory: str) -> ListedFiles:
 
 def joined(listings: Sequence[ListedFiles], prefixes: Sequence[str]) -> ListedFiles:
     """Return the files of several listings as one, each with a prefix before its paths."""
-    prefixed = [pc.binary_join_element_wise(a, each.paths, "") for a, each in zip(prefixes, listings, strict=True)]
+    prefixed = [
+        pc.binary_join_element_wise(a, listing.paths, "") for a, listing in zip(prefixes, listings, strict=True)
+    ]
     paths = pa.concat_arrays(prefixed)
     order = pc.sort_indices(paths)
     at = np.from_dlpack(order)
-    size = np.concatenate([each.size for each in listings])
-    modified = np.concatenate([each.modified for each in listings])
-    witness = np.concatenate([each.witness for each in listings])
+    size = np.concatenate([listing.size for listing in listings])
+    modified = np.concatenate([listing.modified for listing in listings])
+    witness = np.concatenate([listing.witness for listing in listings])
     return ListedFiles(paths.take(order), size[at], modified[at], witness[at])
 
 

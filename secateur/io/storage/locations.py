@@ -103,7 +103,7 @@ def _opened(location: str) -> tuple[pafs.FileSystem, str]:
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
-    """Return a location as shown, its filesystem, and the path there, for a URI or a path on this machine.
+    """Return a redacted location, its filesystem, and the path there, for a URI or a path on this machine.
 
     Raises TableNotFound for a URI of no filesystem.
     """

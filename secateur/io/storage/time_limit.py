@@ -18,7 +18,7 @@ VARIABLE, SECONDS = "SECATEUR_OPEN_SECONDS", 60.0
 T = TypeVar("T")
 
 
-def in_time(ask: Callable[[], T], filesystem: FileSystem, shown: str) -> T:
+def in_time(ask: Callable[[], T], filesystem: FileSystem, redacted: str) -> T:
     """Return what a store answers. Raises StoreUnreachable if it does not within a minute, and what `ask` raises.
 
     The thread that waits on is left behind; it does not keep the process from ending. A local disk has no limit.
@@ -29,8 +29,8 @@ def in_time(ask: Callable[[], T], filesystem: FileSystem, shown: str) -> T:
     answer = done_within(seconds, ask)
     if answer is None:
         raise StoreUnreachable(
-            f"{shown} did not answer within {seconds:g} s: the store is out of reach of this machine, or there are no "
-            f"credentials for it. {VARIABLE} sets the limit"
+            f"{redacted} did not answer within {seconds:g} s: the store is out of reach of this machine, or there are "
+            f"no credentials for it. {VARIABLE} sets the limit"
         )
     return answer.result()
 

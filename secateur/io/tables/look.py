@@ -30,28 +30,28 @@ class TableLook:
     is_hudi: bool
     is_iceberg: bool
 
-    def require_directory(self, shown: str) -> None:
+    def require_directory(self, redacted: str) -> None:
         """Raise TableNotFound if there is no directory, UnsupportedTable for formats whose files are not all live."""
         if self.kind == pafs.FileType.NotFound:
-            raise TableNotFound(f"no such table: {shown} does not exist")
+            raise TableNotFound(f"no such table: {redacted} does not exist")
         if self.kind != pafs.FileType.Directory:
-            raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
+            raise TableNotFound(f"{redacted} is a file; open the directory that holds the table's Parquet files")
         if self.has_commits:
-            raise UnsupportedTable(f"{shown} is a Delta table: not all of its files are live")
+            raise UnsupportedTable(f"{redacted} is a Delta table: not all of its files are live")
         if self.has_delta_log:
-            raise TableNotFound(f"{shown} has a {DELTA_LOG} without a commit")
+            raise TableNotFound(f"{redacted} has a {DELTA_LOG} without a commit")
         if self.is_hudi:
-            raise UnsupportedTable(f"{shown} is a Hudi table: not all of its files are live")
+            raise UnsupportedTable(f"{redacted} is a Hudi table: not all of its files are live")
         if self.is_iceberg:
-            raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+            raise UnsupportedTable(f"{redacted} is an Iceberg table: not all of its files are live")
 
 
-def look_at(filesystem: FileSystem, root: str, shown: str) -> TableLook:
+def look_at(filesystem: FileSystem, root: str, redacted: str) -> TableLook:
     """Look at a location. Raises TableNotFound, AccessDenied if something cannot be looked up."""
     asks: list[Callable[[], Any]] = [
-        partial(_looked_up, filesystem, root, shown),
-        partial(_looked_up, filesystem, posixpath.join(root, HUDI), shown),
-        partial(_entries, filesystem, posixpath.join(root, DELTA_LOG), shown),
+        partial(_looked_up, filesystem, root, redacted),
+        partial(_looked_up, filesystem, posixpath.join(root, HUDI), redacted),
+        partial(_entries, filesystem, posixpath.join(root, DELTA_LOG), redacted),
         partial(_entries, filesystem, posixpath.join(root, ICEBERG), posixpath.join(root, ICEBERG)),
     ]
     with ThreadPoolExecutor(len(asks)) as threads:  # wait for an object store once, not once per request
@@ -61,24 +61,24 @@ def look_at(filesystem: FileSystem, root: str, shown: str) -> TableLook:
         has_delta_log=log is not None,
         has_commits=bool(log),
         is_hudi=hudi.type == pafs.FileType.Directory,
-        is_iceberg=any(".metadata.json" in each.base_name for each in metadata or ()),
+        is_iceberg=any(".metadata.json" in entry.base_name for entry in metadata or ()),
     )
 
 
-def _entries(filesystem: FileSystem, directory: str, shown: str) -> list[pafs.FileInfo] | None:
+def _entries(filesystem: FileSystem, directory: str, redacted: str) -> list[pafs.FileInfo] | None:
     """Return the entries of a directory; None if there is none."""
     try:
-        found: list[pafs.FileInfo] = _looked_up(filesystem, pafs.FileSelector(directory), shown)
+        entries: list[pafs.FileInfo] = _looked_up(filesystem, pafs.FileSelector(directory), redacted)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found
+    return entries
 
 
-def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
+def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, redacted: str) -> Any:
     """Return information on a path, or the entries of a directory, which has to exist."""
     try:
-        return in_time(partial(filesystem.get_file_info, asked), filesystem, shown)
+        return in_time(partial(filesystem.get_file_info, asked), filesystem, redacted)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except (OSError, pa.ArrowException) as error:
-        raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
+        raise trouble(f"cannot look up {redacted}", error, TableNotFound) from None

@@ -60,8 +60,8 @@ def open_at(
     disk_cache: DiskCache | None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable:
     """Open the table at a location; see :func:`secateur.open_table`."""
-    found = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
-    if found.format == DELTA:
+    recognition = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
+    if recognition.format == DELTA:
         if schema is not None:
             raise ValueError("leave out schema: a Delta table has its own")
         if replace(moment, as_of=None, version=None) != Moment():
@@ -77,7 +77,7 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
-    if found.format == ICEBERG:
+    if recognition.format == ICEBERG:
         if schema is not None or filesystem is not None:
             raise ValueError("leave out schema and filesystem: an Iceberg table has its own")
         return open_iceberg_by(
@@ -89,10 +89,10 @@ def open_at(
             disk_cache=disk_cache,
         )
     if moment != Moment():
-        raise ValueError(f"{_shown(location)} is a table of Parquet files, which has no snapshots to choose from")
-    if found.choice is not None:
+        raise ValueError(f"{_redacted(location)} is a table of Parquet files, which has no snapshots to choose from")
+    if recognition.choice is not None:
         return open_chosen(
-            found.choice, index_location=index_location, schema=schema, freshness=freshness, disk_cache=disk_cache
+            recognition.choice, index_location=index_location, schema=schema, freshness=freshness, disk_cache=disk_cache
         )
     assert isinstance(location, str | os.PathLike), "every other object is a table of a library, or some files"
     return open_directory(
@@ -102,7 +102,7 @@ def open_at(
         schema=schema,
         freshness=freshness,
         disk_cache=disk_cache,
-        look=found.look,
+        look=recognition.look,
     )
 
 
@@ -174,8 +174,8 @@ def recognised(location: object, filesystem: FileSystem | None = None) -> Recogn
         return Recognised(DIRECTORY, choice=choice)
     if "/" not in place and "." in place and not os.path.exists(place) and _has_pyiceberg():
         return Recognised(ICEBERG if _iceberg_opening().known_catalog(place) else DIRECTORY)
-    shown, resolved, root = resolve_location(place, filesystem)
-    look = look_at(resolved, root, shown)
+    redacted, resolved, root = resolve_location(place, filesystem)
+    look = look_at(resolved, root, redacted)
     return Recognised(DELTA if look.has_commits else ICEBERG if look.is_iceberg else DIRECTORY, look)
 
 
@@ -195,7 +195,7 @@ def is_of(source: object, library: str, name: str) -> bool:
     return any(kind.__module__.partition(".")[0] == library and kind.__name__ == name for kind in kinds)
 
 
-def _shown(location: object) -> str:
+def _redacted(location: object) -> str:
     return redacted_location(os.fspath(location)) if isinstance(location, str | os.PathLike) else "the table"
 
 

@@ -34,7 +34,7 @@ class TablePlaces:
         """Return the filesystem of a file, and its path there. Raises TableNotFound for a URI of no filesystem."""
         return self.others.of(path) if is_absolute(path) else (self.filesystem, posixpath.join(self.root, path))
 
-    def shown(self, path: str) -> str:
+    def full_path(self, path: str) -> str:
         """Return a file's whole location."""
         return path if is_absolute(path) else posixpath.join(self.location, path)
 

@@ -177,8 +177,8 @@ class Pruned:
 
     def _pages(self, predicate: Predicate) -> str:
         counts = ((field, self.block.pages(field)) for field in fields(predicate))
-        shown = [f"{int(pages.offsets[-1]):,} of {field}" for field, pages in counts if pages is not None]
-        return f"by the bounds of its pages, {', '.join(shown)}"
+        texts = [f"{int(pages.offsets[-1]):,} of {field}" for field, pages in counts if pages is not None]
+        return f"by the bounds of its pages, {', '.join(texts)}"
 
 
 def _zone_maps(whose: str, conjunct: Predicate, unit: Statistics) -> str:

@@ -124,7 +124,7 @@ def conditions_of(predicate: Predicate, blocks: Blocks, evidence: Evidence) -> l
     outcomes = all_leaf_outcomes(predicate, blocks)
     refuted = {leaf: ~blocks.among(evidence[leaf]) for leaf in outcomes if leaf in evidence}
     parts: dict[tuple[Any, ...], tuple[object, Any]] = {}
-    shown = [(leaf, shortened(leaf), unrolled(_named, leaf, parts)) for leaf in outcomes]
+    leaves = [(leaf, shortened(leaf), unrolled(_named, leaf, parts)) for leaf in outcomes]
     described = []
     for i in range(len(blocks)):
         block = blocks.take(np.array([i]))
@@ -137,7 +137,7 @@ def conditions_of(predicate: Predicate, blocks: Blocks, evidence: Evidence) -> l
                     _words(int(outcomes[leaf][i])),
                     leaf in refuted and bool(refuted[leaf][i]),
                 )
-                for leaf, text, named in shown
+                for leaf, text, named in leaves
             )
         )
     return described
@@ -165,7 +165,7 @@ def known_of(field: Field, unit: Statistics) -> str:
     nulls = {0: "no NULL", NULL: "NULL possible"}[int(zones.null[0])]
     if not zones.value[0]:
         return f"{field} is NULL in every row"
-    low, high = (_shown(field, keys, end) for keys, end in ((zones.lower, 0), (zones.numbers_upper, 1)))
+    low, high = (_bound_text(field, keys, end) for keys, end in ((zones.lower, 0), (zones.numbers_upper, 1)))
     hidden = zones.top is not None and zones.top[0] < zones.upper.words[0]
     return f"{field} from {low} to {high}, {'NaN possible, ' if hidden else ''}{nulls}"
 
@@ -176,11 +176,11 @@ def gaps_of(field: Field, unit: Statistics) -> str:
     if zones is None or zones.gaps is None:
         return ""
     ends = [(low[:1], high[:1]) for low, high in zip(*zones.gaps, strict=True) if low[0] < high[0]]
-    shown = [" and ".join(_shown(field, Keys(Kind.WORD, (end,)), None) for end in pair) for pair in ends]
-    return f"{field} has no value between {', nor between '.join(shown)}" if shown else ""
+    gap_texts = [" and ".join(_bound_text(field, Keys(Kind.WORD, (end,)), None) for end in pair) for pair in ends]
+    return f"{field} has no value between {', nor between '.join(gap_texts)}" if gap_texts else ""
 
 
-def _shown(field: Field, keys: Keys, end: int | None) -> str:
+def _bound_text(field: Field, keys: Keys, end: int | None) -> str:
     """Format a bound, or "unknown" if it is the end of all keys; `end` is None for a key that is not a bound."""
     key = keys.at(0)
     if end is not None and is_unbounded(field, keys, key, end):

@@ -50,8 +50,8 @@ def _greatest(arguments: Sequence[Interval]) -> Interval:
 
 def _greater(a: Interval, b: Interval) -> Interval:
     hull = union(a, b)
-    lower = choose(_is_sure(a) & ~(_is_sure(b) & at_least(b.lower, a.lower)), a.lower, b.lower)
-    lower = choose(_is_sure(a) | _is_sure(b), lower, hull.lower)
+    lower = choose(_always_has_value(a) & ~(_always_has_value(b) & at_least(b.lower, a.lower)), a.lower, b.lower)
+    lower = choose(_always_has_value(a) | _always_has_value(b), lower, hull.lower)
     return Interval(a.type, lower, hull.upper, hull.value, a.null & b.null, hull.fails)
 
 
@@ -62,12 +62,12 @@ def _least(arguments: Sequence[Interval]) -> Interval:
 
 def _lesser(a: Interval, b: Interval) -> Interval:
     hull = union(a, b)
-    upper = choose(_is_sure(a) & ~(_is_sure(b) & at_least(a.upper, b.upper)), a.upper, b.upper)
-    upper = choose(_is_sure(a) | _is_sure(b), upper, hull.upper)
+    upper = choose(_always_has_value(a) & ~(_always_has_value(b) & at_least(a.upper, b.upper)), a.upper, b.upper)
+    upper = choose(_always_has_value(a) | _always_has_value(b), upper, hull.upper)
     return Interval(a.type, hull.lower, upper, hull.value, a.null & b.null, hull.fails)
 
 
-def _is_sure(a: Interval) -> np.ndarray:
+def _always_has_value(a: Interval) -> np.ndarray:
     return (a.null == 0) & (a.value != 0) & ~a.fails
 
 

@@ -167,14 +167,14 @@ def _floor_on_clock(zone: dt.tzinfo, floor: Map, keeps_offset: bool) -> Step:
 
     def step(span: Span) -> Span:
         local = span.through(there)
-        begin = (shown := local.map(floor)).through(back)
+        begin = (floored := local.map(floor)).through(back)
         if back.constant is not None:
             return begin
-        kept = shown.lower - (local.lower - span.lower)
+        kept = floored.lower - (local.lower - span.lower)
         least, greatest = there.hull(kept, kept)
         single = (span.lower == span.upper) & (local.lower == local.upper) & (least == greatest)
-        stays = single & (least == shown.lower)
-        last = np.where(single, begin.upper, np.maximum(begin.upper, shown.through(later).upper))
+        stays = single & (least == floored.lower)
+        last = np.where(single, begin.upper, np.maximum(begin.upper, floored.through(later).upper))
         first = np.where(stays & keeps_offset, kept, begin.lower)
         return Span(first, np.where(stays, kept, last), span.fails)
 

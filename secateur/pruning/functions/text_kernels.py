@@ -153,11 +153,11 @@ def item(separator: str, at: int, most: int | None, beyond: str) -> OnRows:
         offsets = parts.offsets.to_numpy().astype(np.int64)
         place = offsets[:-1] + at if at >= 0 else offsets[1:] + at
         there = (place >= offsets[:-1]) & (place < offsets[1:]) & ~is_null(texts)
-        found = parts.values.take(pa.array(np.where(there, place, 0), mask=~there))
+        items = parts.values.take(pa.array(np.where(there, place, 0), mask=~there))
         missing = ~there & ~is_null(texts)
         if not beyond:
-            found = pc.if_else(pa.array(missing), pa.scalar("", pa.string()), found)
-        return RowValues(found, ~known | missing if beyond == "error" else ~known)
+            items = pc.if_else(pa.array(missing), pa.scalar("", pa.string()), items)
+        return RowValues(items, ~known | missing if beyond == "error" else ~known)
 
     return OnRows(compute)
 

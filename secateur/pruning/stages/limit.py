@@ -22,8 +22,8 @@ def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
         return survivors
     matching = survivors.fully_matching
     touched = query.catalog.files.touched
-    sure = np.flatnonzero(matching if touched is None else matching & ~touched[survivors.blocks.file])
-    rows = np.cumsum(survivors.blocks.row_count[sure])
-    if not len(sure) or rows[-1] < query.limit:
+    complete = np.flatnonzero(matching if touched is None else matching & ~touched[survivors.blocks.file])
+    rows = np.cumsum(survivors.blocks.row_count[complete])
+    if not len(complete) or rows[-1] < query.limit:
         return survivors
-    return survivors.take(sure[: int(np.searchsorted(rows, query.limit)) + 1])
+    return survivors.take(complete[: int(np.searchsorted(rows, query.limit)) + 1])

@@ -265,11 +265,11 @@ def evaluate_refuted(predicate: Predicate, units: Statistics, refuted: Mapping[L
 
     Rows on which Spark raises an error are never refuted.
     """
-    sure = {leaf: flags & ~may_fail(leaf, units) for leaf, flags in refuted.items()}
+    refutable = {leaf: flags & ~may_fail(leaf, units) for leaf, flags in refuted.items()}
 
     def outcomes_of(leaf: Leaf) -> np.ndarray:
         possible = leaf_outcomes(leaf, units)
-        return np.where(sure[leaf], possible & ~np.uint8(TRUE), possible) if leaf in sure else possible
+        return np.where(refutable[leaf], possible & ~np.uint8(TRUE), possible) if leaf in refutable else possible
 
     return fold(predicate, units.row_count, outcomes_of)
 

@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from secateur.pruning.aggregates import null_counts
-from secateur.pruning.order import Boundary, Fronts, OrderColumn, boundary_of, fronts_of, sure_nulls, zones_in
+from secateur.pruning.order import Boundary, Fronts, OrderColumn, boundary_of, fronts_of, known_nulls, zones_in
 from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 from secateur.pruning.zones import Zones
 
@@ -50,12 +50,12 @@ def prune_segments_by_order(query: Query, left: SurvivingSegments) -> SurvivingS
     if touched is not None:
         files = ~touched if files is None else files & ~touched
     rows, merged = catalog.row_counts(files, units), catalog.merged(units)
-    sure = np.searchsorted(units, whole)
+    whole_units = np.searchsorted(units, whole)
     survives = np.ones(len(units), bool)
     for column in _columns(query):
         zones = zones_in(column, merged)
-        known_zones, live = zones.take(sure), rows[sure]
-        nulls = sure_nulls(column, known_zones, live)
+        known_zones, live = zones.take(whole_units), rows[whole_units]
+        nulls = known_nulls(column, known_zones, live)
         if not column.nulls_first and (nulls < 0).any():
             most = catalog.merged_nulls(column.field, whole)
             nulls = np.where((nulls < 0) & (most >= 0), np.minimum(most, live), nulls)
@@ -94,23 +94,23 @@ def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) ->
     """Return the fronts of the blocks, and the boundary of the first n rows."""
     blocks, touched = survivors.blocks, query.catalog.files.touched
     matching = survivors.fully_matching
-    sure = np.flatnonzero(matching if touched is None else matching & ~touched[blocks.file])
+    complete = np.flatnonzero(matching if touched is None else matching & ~touched[blocks.file])
     zones = zones_in(column, blocks)
-    known_zones = zones if len(sure) == len(blocks) else zones.take(sure)
+    known_zones = zones if len(complete) == len(blocks) else zones.take(complete)
     boundary = None
-    if len(sure):
+    if len(complete):
         boundary = boundary_of(
-            column, known_zones, blocks.row_count[sure], _nulls(column, known_zones, survivors, sure), n
+            column, known_zones, blocks.row_count[complete], _nulls(column, known_zones, survivors, complete), n
         )
     return fronts_of(column, zones), boundary
 
 
-def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, sure: np.ndarray) -> np.ndarray:
+def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, complete: np.ndarray) -> np.ndarray:
     """Return the NULLs of the blocks in which every row counts; -1 where unknown."""
     blocks = survivors.blocks
     if not column.nullable or not zones.null.any():
-        return np.zeros(len(sure), np.int64)
-    return null_counts(column.field, blocks if len(sure) == len(blocks) else blocks.take(sure))
+        return np.zeros(len(complete), np.int64)
+    return null_counts(column.field, blocks if len(complete) == len(blocks) else blocks.take(complete))
 
 
 def _within(query: Query, fronts: Fronts, boundary: Boundary) -> np.ndarray:

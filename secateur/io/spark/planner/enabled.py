@@ -313,7 +313,7 @@ def _is_enough(scan: PlannedScan) -> bool:
     """Return whether the blocks of a plan are sure to hold as many rows as are wanted, where any rows will do."""
     if scan.limit is None or scan.order_by is not None:
         return False
-    return int(scan.survivors.blocks.row_count[scan.sure].sum()) >= scan.limit
+    return int(scan.survivors.blocks.row_count[scan.complete_blocks].sum()) >= scan.limit
 
 
 def _reply(known: KnownFiles, size: np.ndarray, rest: Rest, number: int) -> bytes:

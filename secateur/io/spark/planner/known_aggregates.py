@@ -41,7 +41,7 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall]) -> Rest:
     binder = Binder(scan.opened.binding_schema, known_zone(scan.session_time_zone), case_sensitive=True)
     try:
         asked = [bind_aggregate(call, binder) for call in calls]
-        answered, results = by_statistics(asked, scan.survivors.blocks, scan.sure)
+        answered, results = by_statistics(asked, scan.survivors.blocks, scan.complete_blocks)
         known = [_encoded(result) for result in results]
     except (SecateurError, ValueError):  # a column or a value that cannot be told here
         return Rest(scan)

@@ -103,7 +103,7 @@ def _read_starts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
         def read() -> np.ndarray:
             listed = table.listed(listing, number)
             try:
-                return open_parquet(listed.filesystem, listed.path, listed.shown, listed).footer.placed
+                return open_parquet(listed.filesystem, listed.path, listed.redacted, listed).footer.placed
             except InvalidParquet:  # Spark's reader reports it better
                 return _WHOLE
 

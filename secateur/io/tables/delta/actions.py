@@ -59,7 +59,7 @@ class LogReader:
 
     filesystem: FileSystem
     root: str
-    shown: str
+    redacted: str
 
     def bytes_of(self, name: str) -> bytes:
         """Return a file's bytes. Raises TableNotFound, AccessDenied."""
@@ -103,7 +103,7 @@ class LogReader:
         except SecateurError:
             raise
         except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-            raise trouble(f"cannot read {self.shown}/{LOG_DIRECTORY}/{name}", error, TableNotFound) from None
+            raise trouble(f"cannot read {self.redacted}/{LOG_DIRECTORY}/{name}", error, TableNotFound) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class CheckpointFile:
             table = self.file.read(columns=names)
             rows = {name: table[name].drop_null().to_pylist() for name in names}
             sidecars = tuple(str(row["path"]) for row in rows.get("sidecar", ()))
-            last = {name: found[-1] for name, found in rows.items() if found}
+            last = {name: values[-1] for name, values in rows.items() if values}
             metadata = last.get("metaData")
             if metadata is not None:
                 metadata = {**metadata, "configuration": dict(metadata.get("configuration") or ())}
@@ -224,7 +224,7 @@ def data_changes(data: bytes) -> np.ndarray:
     parts = []
     for batch in table.to_batches():
         add, remove = batch.column("add"), batch.column("remove")
-        stated = pc.coalesce(*(pc.struct_field(each, "dataChange") for each in (add, remove)))
+        stated = pc.coalesce(*(pc.struct_field(action_column, "dataChange") for action_column in (add, remove)))
         parts.append(truths(pc.fill_null(stated, True))[present(add) | present(remove)])
     return np.concatenate([np.zeros(0, bool), *parts])
 
@@ -247,7 +247,7 @@ def _of_lines(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     add, remove = batch.column("add"), batch.column("remove")
     is_add = pc.is_valid(add)
     path = pc.if_else(is_add, pc.struct_field(add, "path"), pc.struct_field(remove, "path"))
-    own, gone = (pc.struct_field(each, "deletionVector") for each in (add, remove))
+    added_vector, removed_vector = (pc.struct_field(action_column, "deletionVector") for action_column in (add, remove))
     values = pa.nulls(len(add), schema.field("partition").type)
     if add.type.get_field_index("partitionValues") >= 0:
         values = pc.struct_field(add, "partitionValues")
@@ -258,7 +258,7 @@ def _of_lines(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         pc.struct_field(add, "modificationTime"),
         pc.struct_field(add, "stats"),
         values,
-        pc.if_else(is_add, own, gone),
+        pc.if_else(is_add, added_vector, removed_vector),
     )
 
 
@@ -274,8 +274,10 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
     values: pa.Array = pa.nulls(n, _partition_type(partition_columns))
     if partition_columns and "partitionValues" in held:
         texts = pc.struct_field(add, "partitionValues")
-        each = [pc.map_lookup(texts, pa.scalar(name), "first").cast(pa.string()) for name in partition_columns]
-        values = pa.StructArray.from_arrays(each, names=list(partition_columns))
+        partition_values = [
+            pc.map_lookup(texts, pa.scalar(name), "first").cast(pa.string()) for name in partition_columns
+        ]
+        values = pa.StructArray.from_arrays(partition_values, names=list(partition_columns))
     vectors: pa.Array = pa.nulls(n, pa.struct(_VECTOR))
     if "deletionVector" in held:
         logged = pc.struct_field(add, "deletionVector")
@@ -285,7 +287,7 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
             for name, type_ in _VECTOR.items()
         ]
         vectors = pa.StructArray.from_arrays(parts, names=list(_VECTOR), mask=pc.is_null(logged))
-    found = _changes(
+    changes = _changes(
         pa.repeat(True, n),
         column("path", pa.string()),
         column("size", pa.int64()),
@@ -294,7 +296,7 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
         values,
         vectors,
     )
-    return found.append_column(PARSED, pc.struct_field(add, "stats_parsed")) if "stats_parsed" in held else found
+    return changes.append_column(PARSED, pc.struct_field(add, "stats_parsed")) if "stats_parsed" in held else changes
 
 
 def _changes(
@@ -326,10 +328,10 @@ def decoded_paths(paths: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(paths, "%")).as_py():
         return paths
     folders = pc.replace_substring_regex(paths, "[^/]*$", "").dictionary_encode()
-    plain = pa.array([unquote(each) for each in folders.dictionary.to_pylist()], pa.string())
+    plain = pa.array([unquote(text) for text in folders.dictionary.to_pylist()], pa.string())
     names = pc.replace_substring_regex(paths, "^(.*/)?", "")
     if pc.any(pc.match_substring(names, "%")).as_py():
-        names = pa.array([unquote(each) for each in names.to_pylist()], pa.string())
+        names = pa.array([unquote(text) for text in names.to_pylist()], pa.string())
     return pc.binary_join_element_wise(plain.take(folders.indices), names, "")
 
 

@@ -125,20 +125,20 @@ class DeltaReader:
         Raises StalePlan, InvalidParquet, AccessDenied.
         """
         try:
-            return self.naming.opened(open_parquet(*self.places.of(path), self.places.shown(path)).rows)
+            return self.naming.opened(open_parquet(*self.places.of(path), self.places.full_path(path)).rows)
         except StalePlan:
             self.expire()
             raise
 
     def open_rows(self, file: FileBlocks) -> DeltaRows:
         """Open the live rows of a data file. Raises as :meth:`open`."""
-        shown = self.places.shown(file.path)
-        listed = ListedFile(*self.places.of(file.path), shown, file.size, 0)
+        redacted = self.places.full_path(file.path)
+        listed = ListedFile(*self.places.of(file.path), redacted, file.size, 0)
         deleted = np.frombuffer(file.options["deleted"].as_py() or b"", np.int64)
         constants = {METADATA: metadata_of(file.path, file.size), **dict(file.options["partition"])}
         try:
             # Positions of deleted rows count from the first row of the file, which only the footer gives.
-            rows = open_rows(*self.places.of(file.path), shown, listed, None if len(deleted) else file.stored)
+            rows = open_rows(*self.places.of(file.path), redacted, listed, None if len(deleted) else file.stored)
         except StalePlan:
             self.expire()
             raise

@@ -46,7 +46,7 @@ class Vector:
     data_file: str
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         """How messages name it."""
         where = "in the log" if self.file is None else f"at {self.offset} of {self.file}"
         return f"the deletion vector {where} of {self.data_file}"
@@ -98,17 +98,17 @@ def read_vectors(open_input: OpenInput, vectors: Sequence[Vector]) -> list[np.nd
         by_file.setdefault(vector.file, []).append(i)
 
     def read(file: str | None) -> list[np.ndarray]:
-        own = [vectors[i] for i in by_file[file]]
+        file_vectors = [vectors[i] for i in by_file[file]]
         if file is None:
-            return [positions_of(each.inline, each) for each in own]
-        return _from_file(open_input, file, own)
+            return [positions_of(vector.inline, vector) for vector in file_vectors]
+        return _from_file(open_input, file, file_vectors)
 
-    found: list[np.ndarray] = [np.zeros(0, np.int64)] * len(vectors)
+    positions: list[np.ndarray] = [np.zeros(0, np.int64)] * len(vectors)
     with ThreadPoolExecutor(VECTOR_THREADS) as threads:
         for numbers, parts in zip(by_file.values(), threads.map(read, by_file), strict=True):
             for i, part in zip(numbers, parts, strict=True):
-                found[i] = part
-    return found
+                positions[i] = part
+    return positions
 
 
 def _from_file(open_input: OpenInput, path: str, vectors: Sequence[Vector]) -> list[np.ndarray]:
@@ -117,7 +117,7 @@ def _from_file(open_input: OpenInput, path: str, vectors: Sequence[Vector]) -> l
             version = file.read(1)
             if version != bytes([_VERSION]):
                 raise InvalidParquet(f"{path} is no file of deletion vectors of version {_VERSION}")
-            return [positions_of(_stored(file, each), each) for each in vectors]
+            return [positions_of(_stored(file, vector), vector) for vector in vectors]
     except FileNotFoundError:
         raise vanished(f"the file of deletion vectors {path}") from None
     except OSError as error:
@@ -127,28 +127,34 @@ def _from_file(open_input: OpenInput, path: str, vectors: Sequence[Vector]) -> l
 def _stored(file: pa.NativeFile, vector: Vector) -> bytes:
     """Return a stored vector: its size and its checksum, both of 4 bytes, frame it. Raises InvalidParquet."""
     if vector.offset < 1 or vector.size < 0 or vector.offset + vector.size + 8 > file.size():
-        raise InvalidParquet(f"{vector.shown} does not lie within its file")
+        raise InvalidParquet(f"{vector.description} does not lie within its file")
     file.seek(vector.offset)
     data = bytes(file.read(vector.size + 8))
     length, body, checksum = data[:4], data[4:-4], data[-4:]
     if int.from_bytes(length, "big") != vector.size or zlib.crc32(body) != int.from_bytes(checksum, "big"):
-        raise InvalidParquet(f"{vector.shown} is corrupt: its length or its checksum is wrong")
+        raise InvalidParquet(f"{vector.description} is corrupt: its length or its checksum is wrong")
     return body
 
 
 def positions_of(body: bytes, vector: Vector) -> np.ndarray:
     """Decode positions. Raises InvalidParquet unless they are as many as the log says."""
     if body[:4] != _MAGIC:
-        raise InvalidParquet(f"{vector.shown} is corrupt, or of a form that is not known here")
+        raise InvalidParquet(f"{vector.description} is corrupt, or of a form that is not known here")
     from pyroaring import BitMap64
 
     try:
-        found = BitMap64.deserialize(body[4:])
+        positions = BitMap64.deserialize(body[4:])
     except (ValueError, IndexError, MemoryError) as error:
-        raise InvalidParquet(f"{vector.shown} is corrupt: {error}") from None
-    if len(found) != vector.cardinality or len(found) > MOST_POSITIONS or (len(found) and found.max() >> 63):
-        raise InvalidParquet(f"{vector.shown} has {len(found):,} rows, and the log says {vector.cardinality:,}")
-    return np.frombuffer(found.to_array(), np.int64)
+        raise InvalidParquet(f"{vector.description} is corrupt: {error}") from None
+    if (
+        len(positions) != vector.cardinality
+        or len(positions) > MOST_POSITIONS
+        or (len(positions) and positions.max() >> 63)
+    ):
+        raise InvalidParquet(
+            f"{vector.description} has {len(positions):,} rows, and the log says {vector.cardinality:,}"
+        )
+    return np.frombuffer(positions.to_array(), np.int64)
 
 
 def require_pyroaring() -> None:

@@ -58,7 +58,7 @@ class DeltaHistory:
         then = pa.array([], pa.string())
         if any(commit.moves_rows for commit in commits):  # else the changes alone tell what was there
             then = state_of(self._reader, self._log.replay(since)).files["path"].combine_chunks()
-        paths = pa.chunked_array([then, *(each.paths for each in commits)]).combine_chunks().dictionary_encode()
+        paths = pa.chunked_array([then, *(commit.paths for commit in commits)]).combine_chunks().dictionary_encode()
         code = paths.indices.to_numpy().astype(np.int64)
         sides = np.full(len(paths.dictionary), _NEITHER)
         sides[code[: len(then)]] = _OLD

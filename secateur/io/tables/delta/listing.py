@@ -42,7 +42,7 @@ class DeltaListing(Listing):
         """Return some files, given by ascending ordinals, with what the log says of them."""
         chosen = from_numpy(files)
         stats, parsed, vectors = (
-            None if each is None else each.take(chosen) for each in (self.stats, self.parsed, self.vectors)
+            None if column is None else column.take(chosen) for column in (self.stats, self.parsed, self.vectors)
         )
         return replace(super().take(files), stats=stats, parsed=parsed, vectors=vectors)
 
@@ -67,16 +67,16 @@ class DeltaListing(Listing):
         if path not in self._bounded:
             return None
         statistics = self._statistics(path, among)
-        own = statistics.zone_map(path, type_)
-        if own is None:
+        bounds = statistics.zone_map(path, type_)
+        if bounds is None:
             return None
         rows = statistics.row_count
         if len(among) < len(self.size):
             at = np.full(len(self.size), len(among))
             at[among] = np.arange(len(among))
-            own = zonemap.concat([own, zonemap.unknown(ordered_kind(type_), 1)]).take(at)
+            bounds = zonemap.concat([bounds, zonemap.unknown(ordered_kind(type_), 1)]).take(at)
             rows = np.append(rows, -1)[at]
-        return own.zones(rows)
+        return bounds.zones(rows)
 
     @cached_property
     def _bounded(self) -> dict[Path, pa.DataType]:
@@ -104,8 +104,8 @@ class DeltaListing(Listing):
     def _cardinality(self) -> np.ndarray:
         assert self.vectors is not None, "only files with a vector are asked for"
         cardinality = pc.fill_null(pc.struct_field(self.vectors, "cardinality"), 0)
-        found: np.ndarray = cardinality.to_numpy(zero_copy_only=False).astype(np.int64)
-        return found
+        counts: np.ndarray = cardinality.to_numpy(zero_copy_only=False).astype(np.int64)
+        return counts
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
         """Return the number of deleted rows of some files, from the log."""
@@ -119,9 +119,9 @@ class DeltaListing(Listing):
         """Return the deletion vectors of the version, and how far they apply to some files."""
         if self.vectors is None or self.touched is None:
             return DeleteCounts(touched=0)
-        own = self.vectors.take(pa.array(ordinals[self.touched[ordinals]]))
-        total, applied = int(self.touched.sum()), len(own)
-        size = pc.sum(pc.struct_field(own, "sizeInBytes")).as_py() or 0
+        applied_vectors = self.vectors.take(pa.array(ordinals[self.touched[ordinals]]))
+        total, applied = int(self.touched.sum()), len(applied_vectors)
+        size = pc.sum(pc.struct_field(applied_vectors, "sizeInBytes")).as_py() or 0
         return DeleteCounts(vectors=total, applied=applied, applied_bytes=size, needed=applied, touched=total)
 
 

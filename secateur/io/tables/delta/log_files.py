@@ -56,7 +56,7 @@ class Replay:
 class LogListing:
     """The files of a log, by version."""
 
-    location: str  # of the table, as shown
+    location: str  # of the table, redacted
     commits: Mapping[int, LogFile]
     compacted: Mapping[int, tuple[int, LogFile]]  # by first version: the last version, and the file
     checkpoints: Mapping[int, Checkpoint]  # the complete ones
@@ -84,16 +84,16 @@ class LogListing:
         A compaction file replaces the commits that it covers. Raises UnknownSnapshot for versions that were cleaned up,
         TableNotFound for a gap.
         """
-        found, version = [], start
+        files, version = [], start
         while version <= stop:
             last, file = self.compacted.get(version, (version, None))
             if file is None or last > stop:
                 last, file = version, self.commits.get(version)
             if file is None:
                 raise self._missing(version, stop)
-            found.append(file)
+            files.append(file)
             version = last + 1
-        return found
+        return files
 
     def _missing(self, version: int, wanted: int) -> UnknownSnapshot | TableNotFound:
         """Return the error for a commit that is not there."""
@@ -108,28 +108,28 @@ class LogListing:
         return TableNotFound(f"the log of {self.location} has a gap: {LOG_DIRECTORY}/{name} is missing{also}")
 
 
-def list_log(filesystem: FileSystem, root: str, shown: str) -> LogListing:
-    """List the log of the table at `root`, shown as `shown`. Raises TableNotFound, AccessDenied."""
+def list_log(filesystem: FileSystem, root: str, redacted: str) -> LogListing:
+    """List the log of the table at `root`, `redacted` in messages. Raises TableNotFound, AccessDenied."""
     folder = posixpath.join(root, LOG_DIRECTORY)
     try:
         infos = filesystem.get_file_info(pafs.FileSelector(folder))
     except OSError as error:
-        raise trouble(f"cannot list {shown}/{LOG_DIRECTORY}", error, TableNotFound) from None
+        raise trouble(f"cannot list {redacted}/{LOG_DIRECTORY}", error, TableNotFound) from None
     files = (_file(info) for info in infos if info.type == pafs.FileType.File and info.size)
-    return sorted_by_version(files, shown)
+    return sorted_by_version(files, redacted)
 
 
 def _file(info: pafs.FileInfo) -> LogFile:
     return LogFile(info.base_name, info.size, info.mtime_ns or 0)
 
 
-def file_now(filesystem: FileSystem, root: str, names: Sequence[str], shown: str) -> list[LogFile | None]:
+def file_now(filesystem: FileSystem, root: str, names: Sequence[str], redacted: str) -> list[LogFile | None]:
     """Return some files of the log as they are now; None for one that is not there. Raises TableNotFound."""
     folder = posixpath.join(root, LOG_DIRECTORY)
     try:
         infos = filesystem.get_file_info([posixpath.join(folder, name) for name in names])
     except OSError as error:
-        raise trouble(f"cannot look up {shown}/{LOG_DIRECTORY}", error, TableNotFound) from None
+        raise trouble(f"cannot look up {redacted}/{LOG_DIRECTORY}", error, TableNotFound) from None
     return [_file(info) if info.type == pafs.FileType.File and info.size else None for info in infos]
 
 
@@ -138,34 +138,34 @@ def commit_name(version: int) -> str:
     return f"{version:020}.json"
 
 
-def sorted_by_version(files: Iterable[LogFile], shown: str) -> LogListing:
+def sorted_by_version(files: Iterable[LogFile], redacted: str) -> LogListing:
     """Sort the files of a log by what their names say; other names are ignored, as the protocol asks."""
     commits: dict[int, LogFile] = {}
     compacted: dict[int, tuple[int, LogFile]] = {}
     whole: dict[int, list[LogFile]] = {}
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}  # by version and number of parts
     for file in files:
-        if found := _COMMIT.fullmatch(file.name):
-            commits[int(found[1])] = file
-        elif found := _WHOLE.fullmatch(file.name):
-            whole.setdefault(int(found[1]), []).append(file)
-        elif found := _PART.fullmatch(file.name):
-            parts.setdefault((int(found[1]), int(found[3])), {})[int(found[2])] = file
-        elif found := _COMPACTED.fullmatch(file.name):
-            first, last = int(found[1]), int(found[2])
+        if match := _COMMIT.fullmatch(file.name):
+            commits[int(match[1])] = file
+        elif match := _WHOLE.fullmatch(file.name):
+            whole.setdefault(int(match[1]), []).append(file)
+        elif match := _PART.fullmatch(file.name):
+            parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = file
+        elif match := _COMPACTED.fullmatch(file.name):
+            first, last = int(match[1]), int(match[2])
             if first < last and last > compacted.get(first, (0, file))[0]:
                 compacted[first] = last, file
-    checkpoints = {version: Checkpoint(version, (min(each, key=_name),)) for version, each in whole.items()}
+    checkpoints = {version: Checkpoint(version, (min(candidates, key=_name),)) for version, candidates in whole.items()}
     partial: dict[int, tuple[int, ...]] = {}
-    for (version, count), own in parts.items():
-        lacking = tuple(number for number in range(1, count + 1) if number not in own)
+    for (version, count), part_files in parts.items():
+        lacking = tuple(number for number in range(1, count + 1) if number not in part_files)
         if lacking:
             partial[version] = lacking
         else:
-            in_order = tuple(own[number] for number in range(1, count + 1))
+            in_order = tuple(part_files[number] for number in range(1, count + 1))
             checkpoints.setdefault(version, Checkpoint(version, in_order))
     partial = {version: lacking for version, lacking in partial.items() if version not in checkpoints}
-    return LogListing(shown, commits, compacted, checkpoints, partial)
+    return LogListing(redacted, commits, compacted, checkpoints, partial)
 
 
 def _name(file: LogFile) -> str:

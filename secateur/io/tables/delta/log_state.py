@@ -75,8 +75,8 @@ def advanced(reader: LogReader, before: LogState, commits: Sequence[LogFile], re
 def _metadata(reader: LogReader, version: int, actions: TableActions) -> TableMetadata:
     if actions.protocol is None or actions.metadata is None:
         lacking = "protocol" if actions.protocol is None else "metadata"
-        raise TableNotFound(f"the log of {reader.shown} has no {lacking} up to version {version}")
-    return metadata_of(actions.protocol, actions.metadata, reader.shown)
+        raise TableNotFound(f"the log of {reader.redacted} has no {lacking} up to version {version}")
+    return metadata_of(actions.protocol, actions.metadata, reader.redacted)
 
 
 def _state(replay: Replay, actions: TableActions, metadata: TableMetadata, parts: Sequence[pa.Table]) -> LogState:
@@ -124,8 +124,8 @@ def _vector_ids(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
 def _codes(encoded: pa.DictionaryArray | pa.ChunkedArray) -> np.ndarray:
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    found: np.ndarray = encoded.indices.to_numpy().astype(np.int64)
-    return found
+    codes: np.ndarray = encoded.indices.to_numpy().astype(np.int64)
+    return codes
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ class _Tail:
 
     @cached_property
     def actions(self) -> TableActions:
-        found = TableActions()
+        actions = TableActions()
         for name, data in self.commits:
-            found = found.then(self.reader.table_actions(name, data))
-        return found
+            actions = actions.then(self.reader.table_actions(name, data))
+        return actions
 
     def changes(self, partition_columns: Sequence[str]) -> pa.Table:
         """Return the changes of all commits, which are parsed at once."""
@@ -155,8 +155,8 @@ class _Tail:
 
 def _tail(reader: LogReader, commits: Sequence[LogFile]) -> _Tail:
     with ThreadPoolExecutor(LOG_THREADS) as threads:
-        found = threads.map(reader.bytes_of, [each.name for each in commits])
-        return _Tail(reader, tuple((each.name, data) for each, data in zip(commits, found, strict=True)))
+        contents = threads.map(reader.bytes_of, [file.name for file in commits])
+        return _Tail(reader, tuple((file.name, data) for file, data in zip(commits, contents, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -179,18 +179,18 @@ class _Opened:
             opened = tuple(threads.map(lambda file: reader.parquet(file.name), files))
             in_parts = list(threads.map(lambda part: part.table_actions, opened))
         actions = TableActions()
-        for each in in_parts:
+        for part in in_parts:
             actions = TableActions(
-                each.protocol or actions.protocol,
-                each.metadata or actions.metadata,
-                (*actions.sidecars, *each.sidecars),
+                part.protocol or actions.protocol,
+                part.metadata or actions.metadata,
+                (*actions.sidecars, *part.sidecars),
             )
         return _Opened(reader, None, opened, actions)
 
     def changes(self, partition_columns: Sequence[str]) -> list[pa.Table]:
         """Return the files of the checkpoint and of its sidecars, which are read in parallel."""
-        own = [] if self.json is None else [self.reader.json_changes(*self.json, partition_columns)]
+        json_changes = [] if self.json is None else [self.reader.json_changes(*self.json, partition_columns)]
         names = [sidecar_name(path) for path in self.actions.sidecars]
         with ThreadPoolExecutor(LOG_THREADS) as threads:
             sidecars = list(threads.map(self.reader.parquet, names))
-            return [*own, *threads.map(lambda part: part.changes(partition_columns), (*self.parts, *sidecars))]
+            return [*json_changes, *threads.map(lambda part: part.changes(partition_columns), (*self.parts, *sidecars))]

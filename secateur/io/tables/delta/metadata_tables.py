@@ -35,7 +35,7 @@ class DeltaTables:
         commits = sorted(list_log(places.filesystem, places.root, places.location).commits.items())
         reader = LogReader(places.filesystem, places.root, places.location)
         with ThreadPoolExecutor(LOG_THREADS) as threads:
-            infos = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
+            infos = list(threads.map(lambda commit: commit_info(reader, commit[1]), commits))
         known = {version for version, _ in commits}
         rows: list[dict[str, Any]] = [
             {
@@ -69,10 +69,10 @@ def commit_info(reader: LogReader, file: LogFile) -> dict[str, Any]:
         return {}
     start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
     try:
-        found = json.loads(data[start : end if end >= 0 else len(data)]).get("commitInfo")
+        info = json.loads(data[start : end if end >= 0 else len(data)]).get("commitInfo")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return info if isinstance(info, dict) else {}
 
 
 def committed_at(file: LogFile, info: dict[str, Any]) -> float:

@@ -33,10 +33,10 @@ def open_delta(
     Raises TableNotFound, UnknownSnapshot, UnsupportedTable, ValueError for an invalid time or two versions.
     """
     location, selection = _selected(source, version, as_of)
-    shown, resolved, root = resolve_location(location, filesystem)
+    redacted, resolved, root = resolve_location(location, filesystem)
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
-    table = DeltaTable(shown, store, TablePlaces(resolved, root, shown), selection, seconds_of(freshness), disk)
+    table = DeltaTable(redacted, store, TablePlaces(resolved, root, redacted), selection, seconds_of(freshness), disk)
     table.snapshot()
     return table
 

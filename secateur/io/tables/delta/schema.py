@@ -81,8 +81,8 @@ class TableMetadata:
     @cached_property
     def data_schema(self) -> pa.Schema:
         """The columns that files hold."""
-        outside = {each.name for each in self.partition_fields}
-        return pa.schema([each for each in self.schema if each.name not in outside])
+        outside = {field.name for field in self.partition_fields}
+        return pa.schema([field for field in self.schema if field.name not in outside])
 
     @property
     def is_mapped(self) -> bool:
@@ -90,66 +90,66 @@ class TableMetadata:
         return self.mode != "none"
 
 
-def metadata_of(protocol: Mapping[str, Any], declared: Mapping[str, Any], shown: str) -> TableMetadata:
+def metadata_of(protocol: Mapping[str, Any], declared: Mapping[str, Any], redacted: str) -> TableMetadata:
     """Return the metadata of a table. Raises UnsupportedTable, naming what cannot be read here."""
-    features = require_readable(protocol, shown)
+    features = require_readable(protocol, redacted)
     provider = (declared.get("format") or {}).get("provider") or "parquet"
     if provider != "parquet":
-        raise UnsupportedTable(f"{shown} holds files of {provider}; only Parquet is read")
+        raise UnsupportedTable(f"{redacted} holds files of {provider}; only Parquet is read")
     configuration = dict(declared.get("configuration") or {})
     mode = configuration.get(MODE, "none") if "columnMapping" in features else "none"
     if mode not in ("none", "name", "id"):
-        raise UnsupportedTable(f"{shown} maps columns by {mode!r}, which is not known here")
+        raise UnsupportedTable(f"{redacted} maps columns by {mode!r}, which is not known here")
     root = json.loads(declared["schemaString"])
-    fields = [_field(each, mode != "none", shown) for each in root["fields"]]
-    by_name = {each.name.lower(): each for each in fields}
+    fields = [_field(field, mode != "none", redacted) for field in root["fields"]]
+    by_name = {field.name.lower(): field for field in fields}
     names = [name.lower() for name in declared.get("partitionColumns") or ()]
     physical = dict(_physical(root["fields"], (), (), mode != "none"))
     partitions = tuple(by_name[name] for name in names)
-    columns = tuple(physical[(each.name,)][0] for each in partitions)
+    columns = tuple(physical[(field.name,)][0] for field in partitions)
     mapping = mapping_of(root["fields"]) if mode != "none" else None
     return TableMetadata(
         str(declared.get("id")), pa.schema(fields), partitions, columns, mode, physical, mapping, configuration
     )
 
 
-def require_readable(protocol: Mapping[str, Any], shown: str) -> set[str]:
+def require_readable(protocol: Mapping[str, Any], redacted: str) -> set[str]:
     """Return the table's reader features. Raises UnsupportedTable for one that is not known here, by name."""
     version = int(protocol["minReaderVersion"])
     if version > 3:
-        raise UnsupportedTable(f"{shown} needs a reader of version {version} of Delta's protocol; 3 is known here")
+        raise UnsupportedTable(f"{redacted} needs a reader of version {version} of Delta's protocol; 3 is known here")
     if version < 3:
         return {"columnMapping"} if version == 2 else set()
     features = set(protocol.get("readerFeatures") or ())
     if unknown := sorted(features - KNOWN_FEATURES):
-        reasons = "; ".join(f"{each}: {_LACKING.get(each, 'not known here')}" for each in unknown)
-        raise UnsupportedTable(f"{shown} needs features of Delta that are missing here: {reasons}")
+        reasons = "; ".join(f"{feature}: {_LACKING.get(feature, 'not known here')}" for feature in unknown)
+        raise UnsupportedTable(f"{redacted} needs features of Delta that are missing here: {reasons}")
     return features
 
 
-def _field(declared: Mapping[str, Any], is_mapped: bool, shown: str) -> pa.Field:
+def _field(declared: Mapping[str, Any], is_mapped: bool, redacted: str) -> pa.Field:
     metadata = declared.get("metadata") or {}
-    _require_widenings(declared, metadata, shown)
+    _require_widenings(declared, metadata, redacted)
     name = declared["name"]
-    made = pa.field(name, _type(declared["type"], name, is_mapped, shown, "__COLLATIONS" in metadata))
+    made = pa.field(name, _type(declared["type"], name, is_mapped, redacted, "__COLLATIONS" in metadata))
     if not is_mapped:
         return made
     if _ID not in metadata:
-        raise UnsupportedTable(f"{shown} maps columns, and gives {name} no id")
+        raise UnsupportedTable(f"{redacted} maps columns, and gives {name} no id")
     return with_id(made, int(metadata[_ID]))
 
 
-def _type(declared: Any, name: str, is_mapped: bool, shown: str, is_collated: bool) -> pa.DataType:
+def _type(declared: Any, name: str, is_mapped: bool, redacted: str, is_collated: bool) -> pa.DataType:
     if isinstance(declared, Mapping):
         match declared["type"]:
             case "struct":
-                return pa.struct([_field(each, is_mapped, shown) for each in declared["fields"]])
+                return pa.struct([_field(field, is_mapped, redacted) for field in declared["fields"]])
             case "array":
-                element = _type(declared["elementType"], name, is_mapped, shown, is_collated)
+                element = _type(declared["elementType"], name, is_mapped, redacted, is_collated)
                 return pa.list_(pa.field("element", element))
             case "map":
                 parts = (
-                    _type(declared[part], name, is_mapped, shown, is_collated) for part in ("keyType", "valueType")
+                    _type(declared[part], name, is_mapped, redacted, is_collated) for part in ("keyType", "valueType")
                 )
                 return pa.map_(*parts)
     if isinstance(declared, str):
@@ -159,16 +159,16 @@ def _type(declared: Any, name: str, is_mapped: bool, shown: str, is_collated: bo
             return _TYPES[declared]
         if decimal := _DECIMAL.fullmatch(declared):
             return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    raise UnsupportedTable(f"{shown} has the column {name} of the type {declared}, which cannot be read here")
+    raise UnsupportedTable(f"{redacted} has the column {name} of the type {declared}, which cannot be read here")
 
 
-def _require_widenings(declared: Mapping[str, Any], metadata: Mapping[str, Any], shown: str) -> None:
+def _require_widenings(declared: Mapping[str, Any], metadata: Mapping[str, Any], redacted: str) -> None:
     """Raise UnsupportedTable if a column had a type that is not read as its type of now."""
     for change in metadata.get("delta.typeChanges") or ():
         before, after = change["fromType"], change["toType"]
         if not is_widening(before, after):
             raise UnsupportedTable(
-                f"{shown} changed {declared['name']} from {before} to {after}, which is not known here"
+                f"{redacted} changed {declared['name']} from {before} to {after}, which is not known here"
             )
 
 
@@ -188,21 +188,21 @@ def is_widening(before: object, after: object) -> bool:
 
 
 def _physical(
-    fields: list[Mapping[str, Any]], path: Path, stored: Path, is_mapped: bool
+    fields: list[Mapping[str, Any]], path: Path, stored_parent: Path, is_mapped: bool
 ) -> Iterator[tuple[Path, Path]]:
     """Yield the path of every column, and of those nested in structs, in the table and in files."""
-    for each in fields:
-        own = (*path, each["name"])
-        name = (each.get("metadata") or {}).get(_PHYSICAL) if is_mapped else None
-        within = (*stored, name or each["name"])
-        yield own, within
-        if isinstance(each["type"], Mapping) and each["type"]["type"] == "struct":
-            yield from _physical(each["type"]["fields"], own, within, is_mapped)
+    for entry in fields:
+        declared_path = (*path, entry["name"])
+        name = (entry.get("metadata") or {}).get(_PHYSICAL) if is_mapped else None
+        stored_path = (*stored_parent, name or entry["name"])
+        yield declared_path, stored_path
+        if isinstance(entry["type"], Mapping) and entry["type"]["type"] == "struct":
+            yield from _physical(entry["type"]["fields"], declared_path, stored_path, is_mapped)
 
 
 def mapping_of(fields: list[Mapping[str, Any]]) -> dict[str, MappedName]:
     """Return the ids of columns by their physical names, nested ones too."""
-    return {each["metadata"][_PHYSICAL]: _mapped(each) for each in fields}
+    return {field["metadata"][_PHYSICAL]: _mapped(field) for field in fields}
 
 
 def _mapped(declared: Mapping[str, Any]) -> MappedName:

@@ -157,11 +157,13 @@ class DeltaSnapshot:
         assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
         deleted: list[bytes | None] = [None] * len(ordinals)
         if listing.vectors is not None:
-            deleted = [each.tobytes() if len(each) else None for each in self._read_positions(listing, ordinals)]
+            deleted = [
+                positions.tobytes() if len(positions) else None for positions in self._read_positions(listing, ordinals)
+            ]
         chosen, partitions = from_numpy(ordinals), listing.partitions
         values: pa.Array = pa.array([{}] * len(ordinals), pa.struct([]))
         if partitions.fields:
-            columns = [each.take(chosen) for each in partitions.values]
+            columns = [column.take(chosen) for column in partitions.values]
             values = pa.StructArray.from_arrays(columns, fields=list(partitions.fields))
         of_files = pa.StructArray.from_arrays(
             [values, pa.array(deleted, pa.large_binary())], names=["partition", "deleted"]
@@ -185,23 +187,26 @@ class DeltaSnapshot:
         assert listing.vectors is not None, "only files with a vector are asked for"
         vectors = listing.vectors.take(from_numpy(ordinals))
         touched = np.flatnonzero(pc.is_valid(vectors).to_numpy(zero_copy_only=False))
-        found = [np.zeros(0, np.int64)] * len(ordinals)
+        positions = [np.zeros(0, np.int64)] * len(ordinals)
         if not len(touched):
-            return found
+            return positions
         require_pyroaring()
-        own = vectors.take(from_numpy(touched))
+        touched_vectors = vectors.take(from_numpy(touched))
         paths = listing.paths.take(from_numpy(ordinals[touched])).to_pylist()
-        keys = [("deleted", path, each) for path, each in zip(paths, vector_ids(own).to_pylist(), strict=True)]
+        keys = [
+            ("deleted", path, vector_id)
+            for path, vector_id in zip(paths, vector_ids(touched_vectors).to_pylist(), strict=True)
+        ]
         parts = [self.cache.peek(key) for key in keys]
         missing = [i for i, part in enumerate(parts) if part is None]
-        of_files = own.take(pa.array(missing, pa.int64())).to_pylist()
-        wanted = [vector_of(each, paths[i]) for each, i in zip(of_files, missing, strict=True)]
+        of_files = touched_vectors.take(pa.array(missing, pa.int64())).to_pylist()
+        wanted = [vector_of(fields, paths[i]) for fields, i in zip(of_files, missing, strict=True)]
         for i, part in zip(missing, read_vectors(self.places.open, wanted), strict=True):
             parts[i] = self.cache.get(keys[i], lambda part=part: part)  # type: ignore[misc]
         for place, part in zip(touched.tolist(), parts, strict=True):
-            found[place] = part
-        return found
+            positions[place] = part
+        return positions
 
     def full_path(self, path: str) -> str:
         """Return a file's path as Spark and other engines take it."""
-        return self.places.shown(path)
+        return self.places.full_path(path)

@@ -63,11 +63,11 @@ class LoggedStatistics:
 
     def _null_counts(self, path: Path) -> np.ndarray:
         """Return the null counts that hold: wide ones only if no value is NULL, or every one is."""
-        found = self.null_count[path]
+        counts = self.null_count[path]
         if len(path) > 1:  # writers that repeat Parquet's counts leave out structs that are NULL themselves
-            return np.full(len(found), -1)
-        holds = self.is_tight | (found == 0) | (found == self.row_count)
-        return np.where(holds, found, -1)
+            return np.full(len(counts), -1)
+        holds = self.is_tight | (counts == 0) | (counts == self.row_count)
+        return np.where(holds, counts, -1)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -80,11 +80,11 @@ def bounded_columns(schema: pa.Schema, physical: Mapping[Path, Path]) -> dict[Pa
 
 def _leaves(fields: Sequence[pa.Field] | pa.Schema, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
     for field in fields:
-        own = (*path, field.name)
+        field_path = (*path, field.name)
         if pa.types.is_struct(field.type):
-            yield from _leaves(list(field.type), own)
+            yield from _leaves(list(field.type), field_path)
         else:
-            yield own, field.type
+            yield field_path, field.type
 
 
 def _read_as(type_: pa.DataType) -> pa.DataType | None:
@@ -119,10 +119,10 @@ def _schema(columns: Mapping[Path, pa.DataType]) -> pa.Schema:
 
 def _nested(columns: Mapping[Path, pa.DataType]) -> pa.StructType:
     """Return the struct that has these leaves."""
-    found: dict[str, dict[Path, pa.DataType]] = {}
+    children: dict[str, dict[Path, pa.DataType]] = {}
     for path, type_ in columns.items():
-        found.setdefault(path[0], {})[path[1:]] = type_
-    return pa.struct([(name, own[()] if () in own else _nested(own)) for name, own in found.items()])
+        children.setdefault(path[0], {})[path[1:]] = type_
+    return pa.struct([(name, leaves[()] if () in leaves else _nested(leaves)) for name, leaves in children.items()])
 
 
 def _parsed(texts: pa.Array, schema: pa.Schema) -> pa.Table:
@@ -131,7 +131,7 @@ def _parsed(texts: pa.Array, schema: pa.Schema) -> pa.Table:
     data = text_parts(plain)[1].tobytes()  # a search in one piece is ten times as fast as in texts
     if b"\n" in data:
         plain = pc.replace_substring(plain, "\n", " ")
-    if any(each in data for each in _QUOTED):
+    if any(word in data for word in _QUOTED):
         plain = pc.replace_substring_regex(plain, _NOT_NUMBERS, ":null")
     plain = pc.if_else(pc.match_substring_regex(plain, r"^\s*\{"), plain, "{}")
     left = [MOST_MALFORMED]
@@ -142,9 +142,9 @@ def _parts(texts: pa.Array, schema: pa.Schema, left: list[int]) -> Iterator[pa.T
     """Parse texts; where that fails, their halves, until the malformed ones are found."""
     n = len(texts)
     try:
-        found = _at_once(texts, schema)
-        if len(found) == n:
-            yield found
+        rows = _at_once(texts, schema)
+        if len(rows) == n:
+            yield rows
             return
     except pa.ArrowInvalid:
         pass
@@ -260,7 +260,7 @@ def _times(lower: pa.Array, upper: pa.Array, type_: pa.TimestampType) -> tuple[p
     A writer that cuts towards zero makes lower bounds up to 1970 too high.
     """
     plain = pa.timestamp("us", type_.tz)
-    low, high = (_moments(each, plain).cast(plain).cast(pa.int64()) for each in (lower, upper))
+    low, high = (_moments(bounds, plain).cast(plain).cast(pa.int64()) for bounds in (lower, upper))
     slack = MILLISECOND - 1
     known_low, known_high = present(low), present(high)
     lows = pc.fill_null(low, 0).to_numpy(zero_copy_only=False)

@@ -33,7 +33,7 @@ class VersionSelection:
     loaded: Callable[[], int] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if sum(each is not None for each in (self.version, self.as_of, self.loaded)) > 1:
+        if sum(choice is not None for choice in (self.version, self.as_of, self.loaded)) > 1:
             raise ValueError("version and as_of each name a version, as an open DeltaTable does: give one of them")
 
     @property
@@ -56,8 +56,10 @@ class DeltaTable:
     _latest: Latest[DeltaSnapshot] = field(default_factory=Latest, init=False, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
-        own = self.selection
-        pinned = replace(own, loaded=None, version=own.loaded()) if own.loaded is not None else own
+        selection = self.selection
+        pinned = (
+            replace(selection, loaded=None, version=selection.loaded()) if selection.loaded is not None else selection
+        )
         return {**self.__dict__, "selection": pinned, "cache": None, "_latest": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -95,16 +97,16 @@ class DeltaTable:
         if state.mark is None:
             return False
         names = [commit_name(state.version), commit_name(state.version + 1)]
-        own, following = file_now(self.places.filesystem, self.places.root, names, self.location)
-        return own == state.mark and following is None
+        mark, following = file_now(self.places.filesystem, self.places.root, names, self.location)
+        return mark == state.mark and following is None
 
     def _version(self, listing: LogListing) -> int:
-        own = self.selection
-        if own.as_of is not None:
-            return version_at(self._reader, listing, own.as_of)
-        if own.loaded is not None:
-            return own.loaded()
-        return listing.latest if own.version is None else own.version
+        selection = self.selection
+        if selection.as_of is not None:
+            return version_at(self._reader, listing, selection.as_of)
+        if selection.loaded is not None:
+            return selection.loaded()
+        return listing.latest if selection.version is None else selection.version
 
     def _state(self, listing: LogListing, version: int, known: LogState | None) -> LogState:
         """Return the state of a version: what is known with the commits since, or read from the log alone."""
@@ -112,9 +114,9 @@ class DeltaTable:
             with suppress(TableNotFound, UnknownSnapshot):  # commits that a checkpoint replaced
                 commits = listing.between(known.version + 1, version)
                 replay = Replay(version, None, tuple(commits), listing.commits.get(version))
-                found = advanced(self._reader, known, commits, replay)
-                if found is not None:
-                    return found
+                state = advanced(self._reader, known, commits, replay)
+                if state is not None:
+                    return state
         return state_of(self._reader, listing.replay(version))
 
 

@@ -23,13 +23,13 @@ def version_at(reader: LogReader, listing: LogListing, moment: dt.datetime) -> i
     """
     commits = sorted(listing.commits.items())
     with ThreadPoolExecutor(LOG_THREADS) as threads:
-        infos = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
-    found, before, wanted = None, float("-inf"), moment.timestamp() * 1000
+        infos = list(threads.map(lambda commit: commit_info(reader, commit[1]), commits))
+    newest, before, wanted = None, float("-inf"), moment.timestamp() * 1000
     for (version, file), info in zip(commits, infos, strict=True):
-        own = max(float(int(committed_at(file, info))), before + 1)
-        if own > wanted:
+        committed = max(float(int(committed_at(file, info))), before + 1)
+        if committed > wanted:
             break
-        found, before = version, own
-    if found is None:
+        newest, before = version, committed
+    if newest is None:
         raise UnknownSnapshot(f"{listing.location} had no version at {moment}, or its log begins later")
-    return found
+    return newest

@@ -60,8 +60,8 @@ class Listed:
     def __call__(self, filesystem: FileSystem, root: str) -> ChosenFiles:
         """Look the files up. Raises TableNotFound if one is gone, OSError."""
         folders = pc.unique(pc.replace_substring_regex(self.paths, "[^/]*$", "")).to_pylist()
-        found = list_directories(filesystem, [posixpath.join(root, each).rstrip("/") for each in folders])
-        files = joined(found, folders)
+        listings = list_directories(filesystem, [posixpath.join(root, folder).rstrip("/") for folder in folders])
+        files = joined(listings, folders)
         at = pc.index_in(files.paths, value_set=self.paths)
         files = files.take(np.flatnonzero(pc.is_valid(at).to_numpy(zero_copy_only=False)))
         if len(files.size) < len(self.paths):
@@ -78,9 +78,9 @@ class Matching:
 
     def __call__(self, filesystem: FileSystem, root: str) -> ChosenFiles:
         """List the files that match now. Raises OSError, UnicodeError."""
-        found = list_files(filesystem, root)
-        is_live = pc.match_substring_regex(found.paths, self.pattern)
-        return ChosenFiles(found.take(np.flatnonzero(is_live.to_numpy(zero_copy_only=False))))
+        files = list_files(filesystem, root)
+        is_live = pc.match_substring_regex(files.paths, self.pattern)
+        return ChosenFiles(files.take(np.flatnonzero(is_live.to_numpy(zero_copy_only=False))))
 
 
 @dataclass(frozen=True)
@@ -148,18 +148,18 @@ def listed(locations: Sequence[str | os.PathLike[str]], filesystem: FileSystem |
     """Return some files, which are all on one filesystem. Raises ValueError if there is none, TableNotFound."""
     if not locations:
         raise ValueError("a list of files has at least one")
-    texts = [os.fspath(each) for each in locations]
+    texts = [os.fspath(text) for text in locations]
     if filesystem is None:
-        texts = [each if "://" in each else str(Path(each).expanduser().absolute()) for each in texts]
+        texts = [text if "://" in text else str(Path(text).expanduser().absolute()) for text in texts]
     texts, options = map(list, zip(*map(_without_options, texts), strict=True))
     if len(set(options)) > 1:
         raise ValueError("the URIs of a table's files have the same options")
-    parts = posixpath.commonprefix([each.split("/")[:-1] for each in texts])  # of directories
-    if any("://" in each for each in texts) and len(parts) < _OF_A_BUCKET:
+    parts = posixpath.commonprefix([text.split("/")[:-1] for text in texts])  # of directories
+    if any("://" in text for text in texts) and len(parts) < _OF_A_BUCKET:
         raise ValueError("the files of a table are on one filesystem, and in one bucket")
     root = "/".join(parts) or ("" if filesystem is not None else "/")
     return FileChoice(
-        root + options[0], filesystem, Listed(_distinct([each[len(root) :].lstrip("/") for each in texts]))
+        root + options[0], filesystem, Listed(_distinct([text[len(root) :].lstrip("/") for text in texts]))
     )
 
 
@@ -176,15 +176,15 @@ def of_dataset(dataset: FileSystemDataset) -> FileChoice:
     if not isinstance(dataset, FileSystemDataset) or not isinstance(dataset.format, ParquetFileFormat):
         raise UnsupportedTable(f"only datasets of Parquet files are read, not {type(dataset).__name__}")
     fragments = list(dataset.get_fragments())
-    keys = [get_partition_keys(each.partition_expression) for each in fragments]
+    keys = [get_partition_keys(fragment.partition_expression) for fragment in fragments]
     names = list(keys[0]) if keys else []
-    if any(list(each) != names for each in keys):
+    if any(list(key) != names for key in keys):
         raise UnsupportedTable("the files of the dataset have different partition columns")
-    schema = pa.schema([pa.field(each.name, _plain(each.type)) for each in dataset.schema])
-    values = tuple(pa.array([each[name] for each in keys], schema.field(name).type) for name in names)
-    paths = [each.path for each in fragments]
-    root = posixpath.commonpath([posixpath.dirname(each) for each in paths]) if paths else ""
-    below = _distinct([each[len(root) :].lstrip("/") for each in paths])
+    schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in dataset.schema])
+    values = tuple(pa.array([key[name] for key in keys], schema.field(name).type) for name in names)
+    paths = [fragment.path for fragment in fragments]
+    root = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if paths else ""
+    below = _distinct([path[len(root) :].lstrip("/") for path in paths])
     partition_values = Partitions(tuple(schema.field(name) for name in names), values)
     return FileChoice(root, dataset.filesystem, Listed(below, partition_values), schema)
 

@@ -120,9 +120,9 @@ def _is_among(entries: FileTable, others: FileTable) -> np.ndarray:
     """
     is_among = np.zeros(len(entries.path), bool)
     names = ("path", "size", "stamp", "witness", "end")
-    columns = [[getattr(each, name) for name in names] for each in (entries, others)]
+    columns = [[getattr(table, name) for name in names] for table in (entries, others)]
     for by in (("path", "size", "stamp", "witness"), ("path", "size", "stamp", "end")):
-        left, right = (pa.table(dict(zip(names, each, strict=True))) for each in columns)
+        left, right = (pa.table(dict(zip(names, values, strict=True))) for values in columns)
         left = left.append_column("row", pa.array(np.arange(len(left))))
         if "end" in by:
             certain = (pc.field("end") != 0) & (pc.field("stamp") != 0)

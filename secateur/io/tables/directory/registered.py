@@ -69,7 +69,9 @@ class RegisteredPartitions:
         elsewhere = pc.match_substring_regex(known.folders, _ELSEWHERE)
         below = known.folders.filter(pc.invert(elsewhere))
         places = known.folders.filter(elsewhere).to_pylist()
-        others = [list_directories(each, [path])[0] for each, path in map(self.others.of, places)]
+        others = [
+            list_directories(other_filesystem, [path])[0] for other_filesystem, path in map(self.others.of, places)
+        ]
         files = joined([_below(filesystem, root, below), *others], ["", *(f"{place}/" for place in places)])
         numbers = pc.index_in(_folder_of(files.paths), value_set=known.folders)
         return RegisteredFiles(files, known.values.take(numbers), self.fields)
@@ -79,9 +81,9 @@ def _below(filesystem: FileSystem, root: str, folders: pa.Array) -> ListedFiles:
     """List the files directly in some folders below the root, by one walk of all that is there."""
     if not len(folders):
         return NO_FILES
-    found = list_files(filesystem, root)
-    is_live = pc.is_in(_folder_of(found.paths), value_set=folders)
-    return found.take(np.flatnonzero(is_live.to_numpy(zero_copy_only=False)))
+    files = list_files(filesystem, root)
+    is_live = pc.is_in(_folder_of(files.paths), value_set=folders)
+    return files.take(np.flatnonzero(is_live.to_numpy(zero_copy_only=False)))
 
 
 def _folder_of(paths: pa.Array) -> pa.Array:

@@ -65,8 +65,8 @@ class ParquetDirectory:
     _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        own = {"filesystem": sent(self.filesystem), "cache": None, "_latest": None}
-        return {**self.__dict__, **own, "layout": self.layout if self.is_whole else listed_where_opened}
+        replaced = {"filesystem": sent(self.filesystem), "cache": None, "_latest": None}
+        return {**self.__dict__, **replaced, "layout": self.layout if self.is_whole else listed_where_opened}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         opened = received(state["filesystem"])
@@ -208,7 +208,7 @@ class ParquetDirectory:
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""
-        return self.places.shown(path)
+        return self.places.full_path(path)
 
 
 @dataclass(frozen=True)
@@ -260,12 +260,12 @@ def open_directory(
     Raises TableNotFound if there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
     """
     seconds = seconds_of(freshness)
-    shown, resolved, root = resolve_location(location, filesystem)
-    (look or look_at(resolved, root, shown)).require_directory(shown)
+    redacted, resolved, root = resolve_location(location, filesystem)
+    (look or look_at(resolved, root, redacted)).require_directory(redacted)
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
-    found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
-    return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)
+    found_by_location = "://" not in redacted or (filesystem is None and location.rstrip("/") == redacted)
+    return ParquetDirectory(redacted, resolved, root, store, schema, seconds, found_by_location, disk)
 
 
 def open_chosen(
@@ -277,16 +277,16 @@ def open_chosen(
     disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory:
     """Open some files as a table; see :func:`secateur.open_table`. Raises TableNotFound, ValueError."""
-    shown, resolved, root = resolve_location(choice.location, choice.filesystem)
+    redacted, resolved, root = resolve_location(choice.location, choice.filesystem)
     store = chosen_store(resolved, root, index_location)
     return ParquetDirectory(
-        shown,
+        redacted,
         resolved,
         root,
         store,
         schema or choice.schema,
         seconds_of(freshness),
-        found_by_location="://" not in shown or choice.filesystem is None,
+        found_by_location="://" not in redacted or choice.filesystem is None,
         disk=disk_cache or disk_cache_for(store.filesystem),
         layout=choice.layout,
     )
@@ -302,8 +302,10 @@ def open_registered(
     disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory:
     """Open a table as a catalog has it: with its schema, and its partitions if it keeps them. Raises ValueError."""
-    shown, resolved, root = resolve_location(location, None)
+    redacted, resolved, root = resolve_location(location, None)
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
-    table = ParquetDirectory(shown, resolved, root, store, schema, seconds_of(freshness), "://" not in shown, disk)
+    table = ParquetDirectory(
+        redacted, resolved, root, store, schema, seconds_of(freshness), "://" not in redacted, disk
+    )
     return table if layout is None else replace(table, layout=layout, others=layout.others)

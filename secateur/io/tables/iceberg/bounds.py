@@ -67,12 +67,12 @@ def _decimals(values: pa.Array, type_: pa.DataType) -> pa.Array:
     offsets, data = text_parts(values.cast(pa.large_binary()))
     lengths = np.diff(offsets)
     fits = pc.is_valid(values).to_numpy(zero_copy_only=False) & (lengths > 0) & (lengths <= _WIDE_BYTES)
-    little = np.zeros((n, _WIDE_BYTES), np.uint8)
+    little_endian = np.zeros((n, _WIDE_BYTES), np.uint8)
     rows = np.flatnonzero(fits)
     if len(rows):
-        little[rows] = np.where(data[offsets[rows]] >= 0x80, np.uint8(0xFF), np.uint8(0))[:, None]
+        little_endian[rows] = np.where(data[offsets[rows]] >= 0x80, np.uint8(0xFF), np.uint8(0))[:, None]
     for i in range(int(lengths[rows].max(initial=0))):
         long_rows = rows[lengths[rows] > i]
-        little[long_rows, i] = data[offsets[long_rows + 1] - 1 - i]
-    whole = pa.Array.from_buffers(type_, n, [None, pa.py_buffer(little.tobytes())])
+        little_endian[long_rows, i] = data[offsets[long_rows + 1] - 1 - i]
+    whole = pa.Array.from_buffers(type_, n, [None, pa.py_buffer(little_endian.tobytes())])
     return pc.if_else(pa.array(fits), whole, pa.scalar(None, type_))

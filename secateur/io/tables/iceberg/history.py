@@ -162,7 +162,7 @@ class _Origins:
         """
         assert snapshot.parent_snapshot_id is not None, "it comes after another one"
         parent = self.table.metadata.snapshot_by_id(snapshot.parent_snapshot_id)
-        before, after = (replace(self.table, snapshot_of=each).entries[0].files for each in (parent, snapshot))
+        before, after = (replace(self.table, snapshot_of=entry).entries[0].files for entry in (parent, snapshot))
         is_gone = ~truths(pc.is_in(before.column("path"), value_set=after.column("path")))
         sources = np.unique(_added_by(before)[is_gone]).tolist()
         return frozenset().union(*map(self.of, sources)) if sources else _NEW
@@ -181,5 +181,5 @@ def _operation(snapshot: Snapshot) -> Operation:
 
 def _bytes(snapshot: Snapshot) -> int:
     """Return the bytes of a snapshot's data files as its summary tells them; 0 if it does not."""
-    told = None if snapshot.summary is None else snapshot.summary.additional_properties.get("total-files-size")
-    return int(told) if told is not None and told.isdigit() else 0
+    size = None if snapshot.summary is None else snapshot.summary.additional_properties.get("total-files-size")
+    return int(size) if size is not None and size.isdigit() else 0

@@ -108,7 +108,7 @@ class Entries:
     def where(self, kept: np.ndarray) -> Entries:
         """Return the kept files only; `kept` is bool of shape (n_files,)."""
         bounds = zip(self._begin[:-1].tolist(), self._begin[1:].tolist(), strict=True)
-        return Entries([each.where(kept[i:j]) for each, (i, j) in zip(self.manifests, bounds, strict=True)])
+        return Entries([manifest.where(kept[i:j]) for manifest, (i, j) in zip(self.manifests, bounds, strict=True)])
 
     @cached_property
     def files(self) -> pa.RecordBatch:

@@ -228,9 +228,13 @@ class IcebergSnapshot:
 
     def entries_added_by(self, snapshot_id: int) -> Entries:
         """Return the live data files that one snapshot added; only manifests that it wrote are read."""
-        written = [each for each in self.manifests if each.content == DATA and each.added_snapshot_id == snapshot_id]
+        written = [
+            entry for entry in self.manifests if entry.content == DATA and entry.added_snapshot_id == snapshot_id
+        ]
         manifests = self._contents(written).values()
-        return Entries([each.where(each.files.column("snapshot_id").to_numpy() == snapshot_id) for each in manifests])
+        return Entries(
+            [manifest.where(manifest.files.column("snapshot_id").to_numpy() == snapshot_id) for manifest in manifests]
+        )
 
     @cached_property
     def _read_manifests(self) -> dict[ManifestKey, Manifest]:

@@ -68,8 +68,8 @@ def _known(table: PyIcebergTable) -> str:
     """Return the names of some existing snapshots, newest first."""
     latest = sorted(table.metadata.snapshots, key=lambda snapshot: -snapshot.timestamp_ms)[:5]
     moments = [dt.datetime.fromtimestamp(snapshot.timestamp_ms / 1000, dt.UTC) for snapshot in latest]
-    shown = [
+    texts = [
         f"{snapshot.snapshot_id} of {moment:%Y-%m-%d %H:%M:%S} UTC"
         for snapshot, moment in zip(latest, moments, strict=True)
     ]
-    return f"there are {'; '.join(shown)}" if shown else "there are none"
+    return f"there are {'; '.join(texts)}" if texts else "there are none"

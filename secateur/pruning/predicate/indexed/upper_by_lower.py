@@ -62,6 +62,6 @@ def _lowered(text: str) -> Iterator[str]:
         if at == len(text):
             yield before
             continue
-        found = preimages("upper").get(text[at], [(text[at], text[at])])
-        parts = {(character.lower(), len(mapped)) for character, mapped in found if text.startswith(mapped, at)}
+        candidates = preimages("upper").get(text[at], [(text[at], text[at])])
+        parts = {(character.lower(), len(mapped)) for character, mapped in candidates if text.startswith(mapped, at)}
         pending += [(before + character, at + length) for character, length in parts]

@@ -96,8 +96,8 @@ def _unchanged(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
 def _integers(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
     bits = field.type.bit_width
     if values.type.bit_width > bits or pa.types.is_unsigned_integer(values.type):
-        own = np.iinfo(values.type.to_pandas_dtype())
-        ends = max(int(own.min), -(2 ** (bits - 1))), min(int(own.max), 2 ** (bits - 1) - 1)
+        limits = np.iinfo(values.type.to_pandas_dtype())
+        ends = max(int(limits.min), -(2 ** (bits - 1))), min(int(limits.max), 2 ** (bits - 1) - 1)
         low, high = (pa.scalar(end, values.type) for end in ends)
         fits = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
         values = _where(fits, values)
