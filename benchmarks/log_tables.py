@@ -30,7 +30,7 @@ from secateur.index.segments.segment_table import SegmentSummary, summarised
 from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.io.tables.table import Table
-from secateur.pruning.predicate.patterns.pieces import Substring, tokens_within
+from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
 from secateur.values import Kind
 
 LEAST, MOST = 6, 16  # characters of a literal

@@ -21,7 +21,7 @@ from secateur.index.container.index_file import Contents, as_it_lies, encode_chu
 from secateur.index.zones.page_locations import FileLocations, locations_array, of_file, table_arrays
 from secateur.io.parquet.file_locations import file_locations
 from secateur.io.parquet.footer import read_footer
-from secateur.io.storage.disk_cache_entry import PieceName, write_piece
+from secateur.io.storage.disk_cache_entry import EntryName, write_entry
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.iceberg.manifest_arrays import FILES, ByField, Manifest
 from secateur.io.tables.iceberg.manifest_cache import encode_manifests
@@ -188,13 +188,13 @@ def _page_walks() -> Iterator[bytes]:
             yield sink.getvalue()[4 : 4 + stored.size]
 
 
-def _pieces() -> Iterator[bytes]:
+def _cache_entries() -> Iterator[bytes]:
     import tempfile
     from pathlib import Path
 
     with tempfile.TemporaryDirectory() as root:
-        name = PieceName.of(root, "key")
-        write_piece(name, b"the bytes of a piece")
+        name = EntryName.of(root, "key")
+        write_entry(name, b"the bytes of an entry")
         yield Path(name.path).read_bytes()
 
 
@@ -219,5 +219,5 @@ _SEEDS = {
     "location_table": _location_tables,
     "head": _heads,
     "page_walk": _page_walks,
-    "piece": _pieces,
+    "cache_entry": _cache_entries,
 }

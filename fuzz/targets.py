@@ -48,7 +48,7 @@ from secateur.io.parquet.row_selection import chosen_rows
 from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.parquet.thrift import MalformedThrift, decode_leading
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
-from secateur.io.storage.disk_cache_entry import PieceName, read_piece
+from secateur.io.storage.disk_cache_entry import EntryName, read_entry
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind
@@ -314,13 +314,13 @@ def _column() -> SchemaColumn:
     return read_footer(pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())).head.columns[0]
 
 
-def piece(data: bytes) -> None:
+def cache_entry(data: bytes) -> None:
     """A file of the cache on local disk; its header is that of the key where it is long enough."""
     with tempfile.TemporaryDirectory() as root:
-        name = PieceName.of(root, "key")
+        name = EntryName.of(root, "key")
         Path(name.path).parent.mkdir()
         Path(name.path).write_bytes(data)
-        read_piece(name)
+        read_entry(name)
 
 
 # The errors by which a target may refuse its input.
@@ -345,7 +345,7 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
     "location_table": (location_table, (IndexFault,)),
     "head": (head, (InvalidParquet, MalformedThrift)),
     "page_walk": (page_walk, ()),
-    "piece": (piece, (OSError,)),
+    "cache_entry": (cache_entry, (OSError,)),
 }
 
 

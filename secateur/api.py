@@ -93,7 +93,7 @@ def open_table(
         directory that is overwritten in place with one of equal size is pruned by its former content for that long:
         leave `freshness` out for such tables. Builds and refreshes always list again.
     disk_cache
-        Where pieces of a remote index are cached, ready for use; by default a directory that all processes of the user
+        Where chunks of a remote index are cached, ready for use; by default a directory that all processes of the user
         share (``SECATEUR_CACHE_DIR``, ``SECATEUR_CACHE_BYTES``; 0 for none). An index on a local disk needs none.
 
     Returns

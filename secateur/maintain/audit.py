@@ -146,7 +146,7 @@ def compared(
 ) -> tuple[AuditFindings, int]:
     """Return what the statistics of some covered blocks contradict, and how many blocks are covered.
 
-    `run` distributes the work over tasks; `parallel` gives the number of tasks for a number of pieces.
+    `run` distributes the work over tasks; `parallel` gives the number of tasks for a number of blocks.
     """
     draw = np.random.default_rng(seed)
     catalog, findings = opened.catalog, AuditFindings()
@@ -159,19 +159,19 @@ def compared(
     blocks = blocks.take(np.flatnonzero((blocks.segment >= 0) & (blocks.file >= 0)))
     chosen = blocks.take(sampled(len(blocks), _most(share, len(blocks), MOST_BLOCKS), draw))
     within = chosen.numbers - catalog.memory.groups.block_begin[chosen.segment]
-    pieces = _pieces(opened, chosen.segment, chosen.file, chosen.row_group, within, parallel(len(chosen)))
+    parts = _audit_parts(opened, chosen.segment, chosen.file, chosen.row_group, within, parallel(len(chosen)))
     opening = opened.table.delivery_of_all(opened.listing, np.zeros(0, np.int64)).open
-    on_progress("blocks", 0, len(pieces))
+    on_progress("blocks", 0, len(parts))
     done = 0
-    for wave in np.array_split(np.arange(len(pieces)), min(WAVES, max(1, len(pieces) // WAVES))):
-        audited = (opened.table.store, snapshot.number, snapshot.created, opening, [pieces[i] for i in wave], seed)
+    for wave in np.array_split(np.arange(len(parts)), min(WAVES, max(1, len(parts) // WAVES))):
+        audited = (opened.table.store, snapshot.number, snapshot.created, opening, [parts[i] for i in wave], seed)
         try:
             for data in StatisticsAudit(*audited).run(run):
                 findings.add(data)
         except (IndexFault, StalePlan, InvalidParquet) as error:
             findings.skipped.append(str(error))
         done += len(wave)
-        on_progress("blocks", done, len(pieces))
+        on_progress("blocks", done, len(parts))
     return findings, len(blocks)
 
 
@@ -179,20 +179,20 @@ def _most(share: float | None, count: int, bound: int) -> int:
     return min(count, bound) if share is None else math.ceil(share * count)
 
 
-def _pieces(
+def _audit_parts(
     opened: OpenedTable, segment: np.ndarray, file: np.ndarray, row_group: np.ndarray, within: np.ndarray, tasks: int
 ) -> list[AuditPart]:
-    """Split blocks into pieces of one segment each, at least as many as there are tasks."""
+    """Split blocks into parts of one segment each, at least as many as there are tasks."""
     most = max(1, len(segment) // max(tasks, 1))
-    pieces = []
+    parts = []
     for number in np.unique(segment).tolist():
         of_segment = np.flatnonzero(segment == number)
         of_segment = of_segment[reading_order(file[of_segment], row_group[of_segment])]
-        for part in np.array_split(of_segment, -(-len(of_segment) // most)):
-            options = opened.table.delivery_of_all(opened.listing, np.unique(file[part])).options
-            listed = block_list(opened.listing, options, file[part], row_group[part], within[part])
-            pieces.append(AuditPart(number, listed.to_bytes()))
-    return pieces
+        for chosen in np.array_split(of_segment, -(-len(of_segment) // most)):
+            options = opened.table.delivery_of_all(opened.listing, np.unique(file[chosen])).options
+            listed = block_list(opened.listing, options, file[chosen], row_group[chosen], within[chosen])
+            parts.append(AuditPart(number, listed.to_bytes()))
+    return parts
 
 
 # ---- predicates ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from secateur.values import Key, scalar_of
 
 MOST_LISTED = 5  # values in an IN list
 MOST_LEAVES = 3  # per predicate
-LONGEST_PIECE = 8  # characters
+LONGEST_SUBSTRING = 8  # characters
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def _leaf(column: DrawnColumn, draw: np.random.Generator) -> Predicate:
     ]
     if isinstance(first, str):
         start = int(draw.integers(0, max(1, len(first))))
-        piece = first[start : start + LONGEST_PIECE]
+        substring = first[start : start + LONGEST_SUBSTRING]
         kinds += [
-            lambda: operand.startswith(first[:LONGEST_PIECE]),
-            lambda: operand.contains(piece),
-            lambda: operand.endswith(first[-LONGEST_PIECE:]),
+            lambda: operand.startswith(first[:LONGEST_SUBSTRING]),
+            lambda: operand.contains(substring),
+            lambda: operand.endswith(first[-LONGEST_SUBSTRING:]),
         ]
     return kinds[int(draw.integers(len(kinds)))]()

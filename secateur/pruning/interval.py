@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.patterns.pieces import Alternatives
+from secateur.pruning.predicate.patterns.substrings import Alternatives
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import (
@@ -114,7 +114,7 @@ class Function:
     # For a non-monotone function of one variable argument: the keys that it maps into a set, if known.
     preimage: Callable[[RangeSet], RangeSet | None] | None = field(default=None, compare=False)
     # For a function of a text: what the text contains if the value is in a set, in any context; nothing if unknown.
-    pieces: Callable[[RangeSet], Alternatives] | None = field(default=None, compare=False)
+    substrings: Callable[[RangeSet], Alternatives] | None = field(default=None, compare=False)
     # For functions that increase except at clock changes: whether all keys before a key have smaller values than those
     # from it on.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)

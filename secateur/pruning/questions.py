@@ -1,6 +1,6 @@
 """Questions: what a leaf of a predicate asks filters.
 
-A filter over a block (of values, text pieces, tokens, value intervals) answers "cannot be here" or "may be". If a leaf
+A filter over a block (of values, substrings, tokens, value intervals) answers "cannot be here" or "may be". If a leaf
 is TRUE on some row of a block, all its questions are answered "may be" there. So an answer "cannot be" removes TRUE,
 and only TRUE, from the leaf's outcomes, which is sound under AND, OR and NOT alike.
 """
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from secateur.pruning.interval import Function
 from secateur.pruning.predicate.bound import Apply, Field, Holds, Leaf, TextMatch, Unsupported, Within
-from secateur.pruning.predicate.patterns.pieces import Alternatives, alternatives_of, sure
+from secateur.pruning.predicate.patterns.substrings import Alternatives, alternatives_of, in_bytes
 from secateur.pruning.rangeset import RangeSet
 
 MOST_POINTS = 10_000  # values of one IN list; probing for more would take longer than reading the blocks they save
@@ -32,7 +32,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Texts:
-    """Some text of the column in the block contains all pieces of one alternative, and all `tokens` as whole tokens.
+    """Some text of the column in the block contains all substrings of one alternative, and all `tokens` as a whole.
 
     `folded`: this holds for the text after :func:`fold`. It is unknown for blocks with a text that contains a character
     of CASE_TRICKY; such a question cannot refute those.
@@ -41,7 +41,7 @@ class Texts:
     column: Field
     alternatives: Alternatives
     folded: bool
-    tokens: tuple[bytes, ...] = ()  # beyond those that follow from pieces by tokens_within
+    tokens: tuple[bytes, ...] = ()  # beyond those that follow from substrings by tokens_within
     points: np.ndarray | None = field(default=None, compare=False)  # the keys that the alternatives came from, if any
 
 
@@ -64,8 +64,8 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
     match leaf:
         case Within(Field() as column, ranges):
             return (*_values(column, column.type, ranges), *_of_ranges(column, ranges))
-        case Within(Apply(Function(pieces=pieces), (Field() as column, *_)), ranges) if pieces is not None:
-            alternatives = sure(pieces(ranges), folded=False)
+        case Within(Apply(Function(substrings=substrings), (Field() as column, *_)), ranges) if substrings is not None:
+            alternatives = in_bytes(substrings(ranges), folded=False)
             return (Texts(column, alternatives, folded=False),) if alternatives else ()
         case TextMatch(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
             texts = (Texts(column, alternatives, folded, tokens),) if alternatives else ()

@@ -43,7 +43,7 @@ class StageReport:
 
 @dataclass
 class Reads:
-    """What a plan read of the index, in pieces and bytes: from its store, and from the local disk cache."""
+    """What a plan read of the index, in chunks and bytes: from its store, and from the local disk cache."""
 
     stored: int = 0
     stored_bytes: int = 0
@@ -58,9 +58,9 @@ class Reads:
         self.cached_bytes += cached_bytes
 
     def __str__(self) -> str:
-        parts = [f"{self.stored:,} pieces, {human_bytes(self.stored_bytes)}"] if self.stored else []
+        parts = [f"{self.stored:,} chunks, {human_bytes(self.stored_bytes)}"] if self.stored else []
         if self.cached:
-            parts.append(f"{self.cached:,} pieces, {human_bytes(self.cached_bytes)} from the disk cache")
+            parts.append(f"{self.cached:,} chunks, {human_bytes(self.cached_bytes)} from the disk cache")
         return "; ".join(parts) or "nothing, all that was asked for lay in memory"
 
 
@@ -165,9 +165,9 @@ class Report:
             **before_and_after("rows", first.rows, last.rows),
             **before_and_after("pages", pages, last.pages),
             "result-row-group-size-in-bytes": counter(last.bytes or 0, "bytes"),
-            "scanned-index-pieces": counter(self.reads.stored),
+            "scanned-index-chunks": counter(self.reads.stored),
             "scanned-index-size-in-bytes": counter(self.reads.stored_bytes, "bytes"),
-            "disk-cached-index-pieces": counter(self.reads.cached),
+            "disk-cached-index-chunks": counter(self.reads.cached),
             "disk-cached-index-size-in-bytes": counter(self.reads.cached_bytes, "bytes"),
             "degraded-stages": counter(sum(bool(stage.degraded) for stage in self.stages)),
         }

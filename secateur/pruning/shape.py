@@ -48,15 +48,15 @@ def shape_of(predicate: Predicate) -> PredicateShape:
     """
     literals: list[str] = []
 
-    def pieces(node: Node) -> Iterable[object]:
-        for part in _pieces(node):
+    def masked(node: Node) -> Iterable[object]:
+        for part in _parts(node):
             if isinstance(part, _Hidden):
                 literals.append(part.text)
                 yield part.mask
             else:
                 yield part
 
-    text = written(predicate, pieces, MOST_CHARACTERS)
+    text = written(predicate, masked, MOST_CHARACTERS)
     shortened = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
     return PredicateShape(shortened, tuple(literals[:MOST_LITERALS]))
 
@@ -69,7 +69,7 @@ class _Hidden:
     mask: str = _HIDDEN
 
 
-def _pieces(node: Node) -> Iterator[object]:
+def _parts(node: Node) -> Iterator[object]:
     match node:
         case Opaque(columns=columns):
             yield from ("(? of ", *joined(", ", dict.fromkeys(map(str, columns))), ")")
@@ -85,9 +85,9 @@ def _pieces(node: Node) -> Iterator[object]:
         case SemiJoin(columns):
             yield from ("(", *joined(", ", columns), ") IN (keys)")
         case Call("timestampadd" | "timestampdiff" as function, arguments):
-            yield from (f"{function}(", *(piece for a in joined(", ", arguments) for piece in _part(a)), ")")
+            yield from (f"{function}(", *(part for a in joined(", ", arguments) for part in _part(a)), ")")
         case _:
-            for part in node.pieces():
+            for part in node.sql_parts():
                 yield from _part(part)
 
 

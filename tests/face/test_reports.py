@@ -138,7 +138,7 @@ def test_metrics_of_a_directory(lake: Path) -> None:
     names = ("total", "result", "skipped")
     assert [found[f"{name}-row-groups"] for name in names] == [30, 2, 28]
     assert [found[f"{name}-rows"] for name in names] == [300, 20, 280]
-    assert found["scanned-index-pieces"] > 0
+    assert found["scanned-index-chunks"] > 0
     assert found["degraded-stages"] == 0
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import EvaluationError, InvalidOption
 from secateur.pruning import rangeset
-from secateur.pruning.functions.json_text import path_of, pieces_of, values_at
+from secateur.pruning.functions.json_text import path_of, substrings_of, values_at
 from secateur.values import Kind
 from tests.support.enabled_session import pruning
 from tests.support.laws import check_table
@@ -137,18 +137,18 @@ def test_values_are_those_of_spark(spark: SparkSession, drawn: list[str]) -> Non
         for row, (value, unknown, of_spark) in enumerate(pairs):
             assert unknown or value == of_spark, (text, texts[row])
             known += not unknown
-            _holds_a_piece(texts[row].as_py(), path, of_spark)
+            _holds_its_substrings(texts[row].as_py(), path, of_spark)
     assert known > 0.85 * len(texts) * len(PATHS)
 
 
-def _holds_a_piece(text: str | None, path: tuple[str | int, ...], value: str | None) -> None:
+def _holds_its_substrings(text: str | None, path: tuple[str | int, ...], value: str | None) -> None:
     """What filters are asked is in every text with the value, as Spark has it."""
     if text is None or value is None:
         return
     written = text.encode()
     for ranges in (rangeset.points(Kind.BYTES, [value.encode()]), rangeset.starting_with(value.encode()[:1])):
-        alternatives = pieces_of(path, ranges)
-        assert not alternatives or any(all(p.is_in(written) for p in pieces) for pieces in alternatives), (text, value)
+        alternatives = substrings_of(path, ranges)
+        assert not alternatives or any(all(part.is_in(written) for part in substrings) for substrings in alternatives), (text, value)
 
 
 @pytest.mark.parametrize(

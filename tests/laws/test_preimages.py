@@ -13,7 +13,7 @@ from secateur.pruning.functions.joined_text import RULES, digits
 from secateur.pruning.interval import Argument
 from secateur.pruning.predicate.constants import pad_to
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
-from secateur.pruning.predicate.patterns.pieces import alternatives_of, sure
+from secateur.pruning.predicate.patterns.substrings import alternatives_of, in_bytes
 from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, keys_of
@@ -81,10 +81,10 @@ def test_texts_that_may_be_trimmed_to_a_given_one(text: str, name: str, other: s
         key = wanted.encode()
         asked = rangeset.starting_with(key) if prefix and key else rangeset.points(Kind.BYTES, [key])
         if holds(asked, trimmed, pa.string()):
-            starts, pieces = untrimmed(name, alternatives_of(asked))
+            starts, substrings = untrimmed(name, alternatives_of(asked))
             assert holds(starts, text, pa.string())
-            kept = sure(pieces, folded=False)
-            assert not kept or any(all(piece.is_in(text.encode()) for piece in each) for each in kept)
+            kept = in_bytes(substrings, folded=False)
+            assert not kept or any(all(substring.is_in(text.encode()) for substring in each) for each in kept)
 
 
 PARTS = st.sampled_from(["a", "b", "\\.", "(a|b)", "(?:ab|)", "[ab]", "a?", "(b|ab)?", "((a|b)b)"])

@@ -1,4 +1,4 @@
-"""Pieces of text, elements of arrays and keys of maps: what Spark answers, by rows and by questions."""
+"""Substrings, elements of arrays and keys of maps: what Spark answers, by rows and by questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, all_leaves
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY
+from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY
 from secateur.pruning.questions import Texts, questions
 from tests.support.laws import check_table
 from tests.support.naive_filters import may_be, text_may_be
@@ -226,7 +226,7 @@ def pattern_conditions(draw: st.DrawFn) -> tuple[str, str]:
 
 @examples(4, shrink=False)
 @given(drawn=st.lists(pattern_conditions(), min_size=60, max_size=60))
-def test_java_finds_what_holds_the_pieces(spark: SparkSession, drawn: list[tuple[str, str]]) -> None:
+def test_java_finds_what_holds_the_substrings(spark: SparkSession, drawn: list[tuple[str, str]]) -> None:
     texts = list(dict.fromkeys([*(text for _, text in drawn), *(text for text in TEXTS if text is not None)]))
     table = pa.table({"rid": pa.array(range(len(texts)), pa.int64()), "s": pa.array(texts, pa.string())})
     conditions = list(dict.fromkeys(condition for condition, _ in drawn))
@@ -240,7 +240,7 @@ def test_java_finds_what_holds_the_pieces(spark: SparkSession, drawn: list[tuple
                     assert value is not True or may_be(question, texts[rid]), (condition, texts[rid])
 
 
-def test_texts_that_are_no_utf8_hold_the_pieces(spark: SparkSession) -> None:
+def test_texts_that_are_no_utf8_hold_the_substrings(spark: SparkSession) -> None:
     """Spark matches them as decoded: U+FFFD is found in place of what is no UTF-8, and ASCII letters are kept."""
     odd = [
         b"a\xff b",

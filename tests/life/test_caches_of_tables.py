@@ -93,10 +93,10 @@ def test_another_handle_reads_from_disk(lake: Path, tmp_path: Path, predicate: s
 def test_a_broken_disk_cache_changes_nothing(lake: Path, tmp_path: Path, flip: float) -> None:
     cache = tmp_path / "cache"
     expected = [ids(opened(lake, cache), predicate) for predicate in PREDICATES]
-    for piece in cache.rglob("*.piece"):
-        data = bytearray(piece.read_bytes())
+    for entry in cache.rglob("*.entry"):
+        data = bytearray(entry.read_bytes())
         data[int(flip * (len(data) - 1))] ^= 0x40
-        piece.write_bytes(bytes(data))
+        entry.write_bytes(bytes(data))
     assert [ids(opened(lake, cache), predicate) for predicate in PREDICATES] == expected
 
 

@@ -30,17 +30,17 @@ def garbage(shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 @dataclass
 class Disk:
-    """Pieces on a local disk; every so many of them are damaged there."""
+    """Entries on a local disk; every so many of them are damaged there."""
 
     damaged: int
-    pieces: dict[str, bytes] = field(default_factory=dict)
+    entries: dict[str, bytes] = field(default_factory=dict)
 
     def find(self, key: str) -> bytes | None:
-        found = self.pieces.get(key)
+        found = self.entries.get(key)
         return found[:-5] if found is not None and zlib.crc32(key.encode()) % self.damaged == 0 else found
 
     def keep(self, key: str, data: bytes) -> None:
-        self.pieces[key] = data
+        self.entries[key] = data
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Circumstances:
     few_runs: int
     least_shared: int
     cache_bytes: int
-    damaged_on_disk: int | None  # one piece in so many; None: there is no cache on disk
+    damaged_on_disk: int | None  # one entry in so many; None: there is no cache on disk
 
     @contextmanager
     def prevailing(self) -> Iterator[Kept]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY, fold, tokens_within
+from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY, fold, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import key_of
 
@@ -39,8 +39,8 @@ def text_may_be(question: Texts, text: bytes) -> bool:
         text = fold(text)
     whole = tokens(text)
     return set(question.tokens) <= whole and any(
-        all(piece.is_in(text) and set(tokens_within(piece)) <= whole for piece in pieces)
-        for pieces in question.alternatives
+        all(substring.is_in(text) and set(tokens_within(substring)) <= whole for substring in substrings)
+        for substrings in question.alternatives
     )
 
 

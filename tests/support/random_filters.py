@@ -19,7 +19,7 @@ from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import Encoding, NativeForm
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.patterns.pieces import Substring, tokens_within
+from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
 from tests.support.filter_files import bits_of, native_positions_of, own_shape, positions_of
@@ -209,17 +209,17 @@ def asked_of(own: Filter, question: Question) -> Asked | None:
         case Texts(column, alternatives, folded, tokens):
             if own.kind not in (NGRAM, TOKEN) or own.path != column.path or (folded and not own.folded):
                 return None
-            parts = [_parts(own, pieces, tokens) for pieces in alternatives]
+            parts = [_parts(own, substrings, tokens) for substrings in alternatives]
             return Asked(parts, own.type) if all(parts) else None
         case _:
             return None
 
 
-def _parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
+def _parts(own: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
     if own.kind == NGRAM:
-        texts = [*(piece.text for piece in pieces), *tokens]
+        texts = [*(substring.text for substring in substrings), *tokens]
         return [text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)]
-    whole = [*tokens, *(token for piece in pieces for token in tokens_within(piece))]
+    whole = [*tokens, *(token for substring in substrings for token in tokens_within(substring))]
     return [token.lower() for token in whole]
 
 
@@ -243,7 +243,7 @@ def _texts(random: np.random.Generator, field: Field, texts: Sequence[bytes]) ->
     for text in texts:
         cut = int(random.integers(0, len(text)))
         starts, ends = bool(random.random() < 0.5), bool(random.random() < 0.5)
-        pieces = [Substring(text[cut:], starts and not cut, ends), Substring(text[: max(cut, 1)], starts, False)]
-        alternatives.append(tuple(pieces[: int(random.integers(1, 3))]))
+        substrings = [Substring(text[cut:], starts and not cut, ends), Substring(text[: max(cut, 1)], starts, False)]
+        alternatives.append(tuple(substrings[: int(random.integers(1, 3))]))
     tokens = tuple(texts[:1]) if random.random() < 0.3 else ()
     return Texts(field, tuple(alternatives), bool(random.random() < 0.3), tokens)

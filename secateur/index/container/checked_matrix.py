@@ -136,27 +136,27 @@ def _read_bands(
     if is_whole and (high - low) * stride <= MOST_AT_ONCE:
         (whole,) = read([(matrix.at + low * stride, (high - low) * stride)])
         view = memoryview(whole)
-        pieces = [view[(b - low) * size : (b - low + 1) * size] for b in numbers]
+        contents = [view[(b - low) * size : (b - low + 1) * size] for b in numbers]
     else:
-        pieces = [memoryview(data) for data in read([(matrix.at + b * stride + first, size) for b in numbers])]
+        contents = [memoryview(data) for data in read([(matrix.at + b * stride + first, size) for b in numbers])]
     cuts = [(i * (STRIP + CHECKSUM), min((i + 1) * (STRIP + CHECKSUM), size)) for i in range(len(strips))]
     first_seed, seeds = matrix.salt + strips.start, matrix.strips
-    for band, piece in zip(numbers, pieces, strict=True):
+    for band, content in zip(numbers, contents, strict=True):
         for i, (begin, end) in enumerate(cuts):
-            strip, checksum = piece[begin : end - CHECKSUM], piece[end - CHECKSUM : end]
+            strip, checksum = content[begin : end - CHECKSUM], content[end - CHECKSUM : end]
             if _digest(strip, first_seed + band * seeds + i) != checksum:
                 raise IndexFault(f"band {band} of {where} does not match its checksum")
-    bytes_ = np.empty((len(pieces), size - CHECKSUM * len(strips)), np.uint8) if into is None else into
-    _copy_without_checksums(pieces, size, bytes_)
+    bytes_ = np.empty((len(contents), size - CHECKSUM * len(strips)), np.uint8) if into is None else into
+    _copy_without_checksums(contents, size, bytes_)
     return bytes_
 
 
-def _copy_without_checksums(pieces: Sequence[memoryview], size: int, into: np.ndarray) -> None:
-    """Copy pieces of `size` bytes each into rows, without the checksums after their strips."""
+def _copy_without_checksums(contents: Sequence[memoryview], size: int, into: np.ndarray) -> None:
+    """Copy bands of `size` bytes each into rows, without the checksums after their strips."""
     full = size // (STRIP + CHECKSUM)
     rest = size - full * (STRIP + CHECKSUM)
-    for row, piece in zip(into, pieces, strict=True):
-        raw = np.frombuffer(piece, np.uint8)
+    for row, content in zip(into, contents, strict=True):
+        raw = np.frombuffer(content, np.uint8)
         whole = raw[: full * (STRIP + CHECKSUM)].reshape(full, STRIP + CHECKSUM)
         row[: full * STRIP].reshape(full, STRIP)[...] = whole[:, :STRIP]
         if rest:

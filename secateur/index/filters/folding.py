@@ -2,8 +2,8 @@
 
 Spark maps whole characters. The ASCII bytes of a lower-case text equal those of the folded text, at the same places
 among the others, unless a non-ASCII character is mapped to ASCII ones. There are two such characters, CASE_TRICKY in
-``pruning/predicate/patterns/pieces``; a text with one of them cannot be folded. Non-ASCII bytes prove nothing: é and É
-are one letter but different bytes.
+``pruning/predicate/patterns/substrings``; a text with one of them cannot be folded. Non-ASCII bytes prove nothing:
+é and É are one letter but different bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY
+from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY
 
 _TRICKY = re.compile(b"|".join(re.escape(character.encode()) for character in sorted(CASE_TRICKY)))
 _LONGEST = max(len(character.encode()) for character in CASE_TRICKY)
@@ -20,7 +20,7 @@ _SLICE = 1 << 20  # bytes; a plain ASCII slice is skipped at memory speed
 
 
 def fold(data: np.ndarray) -> np.ndarray:
-    """Fold UTF-8 bytes, uint8 of shape (n,): a vectorised :func:`secateur.pruning.predicate.patterns.pieces.fold`."""
+    """Fold UTF-8 bytes, uint8 of shape (n,): a vectorised ``fold`` of ``pruning/predicate/patterns/substrings``."""
     return np.frombuffer(data.tobytes().lower(), np.uint8)
 
 

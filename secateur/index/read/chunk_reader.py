@@ -104,44 +104,44 @@ class ChunkReader:
         self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
 
-    def read_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
+    def read_bytes(self, parts: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """Return the bytes of parts of chunks that have their own checksum, or the fault of each part.
 
         Parts of one file are read together, close ones in one request; several files are read by several threads.
         """
-        contents: list[bytes | IndexFault | None] = [self._piece_from_disk(piece) for piece in pieces]
+        contents: list[bytes | IndexFault | None] = [self._bytes_from_disk(part) for part in parts]
         by_file: dict[str, list[int]] = {}
         for i in (i for i, data in enumerate(contents) if data is None):
-            by_file.setdefault(pieces[i].segment, []).append(i)
-        shares = [[pieces[i] for i in numbers] for numbers in by_file.values()]
+            by_file.setdefault(parts[i].segment, []).append(i)
+        shares = [[parts[i] for i in numbers] for numbers in by_file.values()]
         self.reads.stored += sum(map(len, shares))
-        self.reads.stored_bytes += sum(piece.place.size for share in shares for piece in share)
+        self.reads.stored_bytes += sum(part.place.size for share in shares for part in share)
         read = _decoders().map(self._stored_bytes, shares) if len(shares) > 1 else map(self._stored_bytes, shares)
         for numbers, of_file in zip(by_file.values(), read, strict=True):
             for i, data in zip(numbers, of_file, strict=True):
                 contents[i] = data
         return [data for data in contents if data is not None]
 
-    def _stored_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
+    def _stored_bytes(self, parts: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """Return the bytes of parts of chunks of one file."""
         try:
-            read = self.store.read_many(pieces[0].segment, [(piece.place.at, piece.place.size) for piece in pieces])
+            read = self.store.read_many(parts[0].segment, [(part.place.at, part.place.size) for part in parts])
         except IndexFault as fault:
-            return [fault] * len(pieces)
-        return [self._checked(*pair) for pair in zip(pieces, read, strict=True)]
+            return [fault] * len(parts)
+        return [self._checked(*pair) for pair in zip(parts, read, strict=True)]
 
-    def _checked(self, piece: IndexChunk, data: bytes) -> bytes | IndexFault:
+    def _checked(self, part: IndexChunk, data: bytes) -> bytes | IndexFault:
         try:
-            check(data, piece.place, str(piece))
+            check(data, part.place, str(part))
         except IndexFault as fault:
             return fault
         if self.disk is not None:
-            self.disk.keep(self._key(piece), data)
+            self.disk.keep(self._key(part), data)
         return data
 
-    def _piece_from_disk(self, piece: IndexChunk) -> bytes | None:
-        data = None if self.disk is None else self.disk.find(self._key(piece))
-        if data is None or len(data) != piece.place.size or zlib.crc32(data) != piece.place.crc:
+    def _bytes_from_disk(self, part: IndexChunk) -> bytes | None:
+        data = None if self.disk is None else self.disk.find(self._key(part))
+        if data is None or len(data) != part.place.size or zlib.crc32(data) != part.place.crc:
             return None
         self.reads.cached += 1
         self.reads.cached_bytes += len(data)

@@ -41,12 +41,12 @@ def locations_at(memory: IndexMemory, wanted: Wanted) -> BlockLocations:
     Creates a Python object per block: use it for blocks that are read by pages.
     """
     tables = _tables(memory, wanted)
-    pieces: dict[IndexChunk, bytes | None] = {}
+    chunks: dict[IndexChunk, bytes | None] = {}
     for table, (segment, within) in zip(tables, wanted, strict=True):
-        pieces |= {} if table is None else _nearby(memory, segment, _places(table, within))
-    _load(memory, pieces)
+        chunks |= {} if table is None else _nearby(memory, segment, _places(table, within))
+    _load(memory, chunks)
     parts = [
-        unknown_locations(len(within)) if table is None else _locations(memory, segment, table, within, pieces)
+        unknown_locations(len(within)) if table is None else _locations(memory, segment, table, within, chunks)
         for table, (segment, within) in zip(tables, wanted, strict=True)
     ]
     return concat_locations(parts)
@@ -63,21 +63,21 @@ def _places(table: LocationTable, within: np.ndarray) -> list[Place]:
     return [place for place in [*places, *map(table.place, within.tolist())] if place.size]
 
 
-def _piece(memory: IndexMemory, segment: int, place: Place) -> IndexChunk:
+def _chunk_at(memory: IndexMemory, segment: int, place: Place) -> IndexChunk:
     return IndexChunk(memory.snapshot.segments.name[segment], PAGE_LOCATIONS, place)
 
 
 def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[IndexChunk, bytes | None]:
     """Return the bytes of places of a segment that are in memory or were prefetched; None for the others."""
-    contents = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
+    contents = {(chunk := _chunk_at(memory, segment, place)): _in_memory(memory, chunk) for place in places}
     along = memory.near_locations(segment) if None in contents.values() else None
     if along is None:
         return contents
-    return {piece: _part(*along, piece.place) if data is None else data for piece, data in contents.items()}
+    return {chunk: _part(*along, chunk.place) if data is None else data for chunk, data in contents.items()}
 
 
-def _in_memory(memory: IndexMemory, piece: IndexChunk) -> bytes | None:
-    cached: bytes | None = memory.cache.peek((memory.store.location, piece))
+def _in_memory(memory: IndexMemory, chunk: IndexChunk) -> bytes | None:
+    cached: bytes | None = memory.cache.peek((memory.store.location, chunk))
     return cached
 
 
@@ -90,13 +90,13 @@ def _part(begin: int, data: np.ndarray, place: Place) -> bytes | None:
     return part if zlib.crc32(part) == place.crc and len(part) == place.size else None
 
 
-def _load(memory: IndexMemory, pieces: dict[IndexChunk, bytes | None]) -> None:
-    """Read all missing pieces at once; None stays where they cannot be read."""
+def _load(memory: IndexMemory, chunks: dict[IndexChunk, bytes | None]) -> None:
+    """Read all missing chunks at once; None stays for those that cannot be read."""
     location = memory.store.location
-    missing = [piece for piece, data in pieces.items() if data is None]
-    for piece, data in zip(missing, memory.chunks.read_bytes(missing), strict=True):
+    missing = [chunk for chunk, data in chunks.items() if data is None]
+    for chunk, data in zip(missing, memory.chunks.read_bytes(missing), strict=True):
         with memory.faults.tolerated():
-            pieces[piece] = memory.cache.get((location, piece), lambda data=data: _sound(data))  # type: ignore[misc]
+            chunks[chunk] = memory.cache.get((location, chunk), lambda data=data: _sound(data))  # type: ignore[misc]
 
 
 def _sound(data: bytes | IndexFault) -> bytes:
@@ -106,12 +106,12 @@ def _sound(data: bytes | IndexFault) -> bytes:
 
 
 def _locations(
-    memory: IndexMemory, segment: int, table: LocationTable, within: np.ndarray, pieces: dict[IndexChunk, bytes | None]
+    memory: IndexMemory, segment: int, table: LocationTable, within: np.ndarray, chunks: dict[IndexChunk, bytes | None]
 ) -> BlockLocations:
     """Return the page locations of blocks of one segment; unknown where their bytes or the head's are missing."""
 
     def bytes_of(place: Place) -> bytes:
-        return pieces.get(_piece(memory, segment, place)) or b""
+        return chunks.get(_chunk_at(memory, segment, place)) or b""
 
     head = table.head[within]
     numbers = np.unique(head[head >= 0])

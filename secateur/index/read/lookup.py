@@ -29,7 +29,7 @@ from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
 from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import StoredPostings
-from secateur.pruning.predicate.patterns.pieces import Substring, fold, tokens_within
+from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Texts, Values
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys
@@ -187,17 +187,17 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     return _in_bloom_matrices(memory, f, rows_of, segments)
 
 
-def parts_to_look_up(filter_: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
+def parts_to_look_up(filter_: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
     """Return the hashed parts of every text that holds some substrings and tokens; empty where the filter cannot
     answer.
 
     A long text is sampled evenly: each part is necessary by itself, so dropping some stays sound.
     """
     if filter_.kind == NGRAM:
-        texts = [*(piece.text for piece in pieces), *tokens]
+        texts = [*(substring.text for substring in substrings), *tokens]
         parts = [gram for text in texts for gram in grams_within(fold(text) if filter_.folded else text, filter_.gram)]
     else:
-        whole = [*(token for piece in pieces for token in tokens_within(piece)), *tokens]
+        whole = [*(token for substring in substrings for token in tokens_within(substring)), *tokens]
         parts = [token_key(fold(token) if filter_.folded else token) for token in whole]
     distinct = list(dict.fromkeys(parts))
     return distinct[:: -(-len(distinct) // MOST_PARTS) or 1]

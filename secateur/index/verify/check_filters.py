@@ -20,7 +20,7 @@ from secateur.index.filters.probe import matrix_rows
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
 from secateur.index.read.loader import IndexMemory
 from secateur.index.verify.check_statistics import Contradiction, value_text
-from secateur.pruning.predicate.patterns.pieces import fold, tokens_in
+from secateur.pruning.predicate.patterns.substrings import fold, tokens_in
 from secateur.values import Key, keys_of, ordered_kind
 
 MOST_READ = 1 << 26  # bytes of a filter read for one block; of wider matrices fewer values are looked up

@@ -56,7 +56,7 @@ class PageReader:
         if windows <= 1:
             yield self._table(row_group, chosen, rows)
             return
-        for part in rows.pieces(windows):
+        for part in rows.split(windows):
             yield self._table(row_group, self._chosen(row_group, locations, part), part)
 
     def _leaves(self, names: Sequence[str]) -> list[int]:

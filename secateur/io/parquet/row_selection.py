@@ -37,7 +37,7 @@ class RowSelection:
         first, last = np.searchsorted(self.stop, begin, "right"), np.searchsorted(self.start, stop, "left")
         return RowSelection(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
 
-    def pieces(self, n: int) -> list[RowSelection]:
+    def split(self, n: int) -> list[RowSelection]:
         """Split the rows into at most n parts of about equal size, in order."""
         total = len(self)
         ends = np.cumsum(self.stop - self.start)
@@ -61,8 +61,8 @@ class RowSelection:
         row_in_table = np.cumsum(cover.stop - cover.start) - (
             cover.stop - cover.start
         )  # where each range begins in the table
-        piece = np.searchsorted(cover.start, self.start, "right") - 1
-        begin = self.start - cover.start[piece] + row_in_table[piece]
+        range_ = np.searchsorted(cover.start, self.start, "right") - 1
+        begin = self.start - cover.start[range_] + row_in_table[range_]
         if not len(begin):
             return table.slice(0, 0)
         if len(begin) > MOST_SLICES or len(self) < len(cover) * LEAST_SHARE:

@@ -107,12 +107,12 @@ class StatisticsAudit:
     number: int  # of the snapshot
     created: float
     open: Callable[[FileBlocks], FileRows]  # all rows, deleted ones included
-    pieces: Sequence[AuditPart]
+    parts: Sequence[AuditPart]
     seed: int
 
     def run(self, run: RunTasks) -> Iterator[bytes]:
         """Yield the findings of every task, for :meth:`AuditFindings.add`. Raises IndexFault."""
-        return run(self._work, len(self.pieces))
+        return run(self._work, len(self.parts))
 
     def _work(self, numbers: Sequence[int]) -> Iterator[bytes]:
         snapshot = open_snapshot(self.store, self.number)
@@ -122,9 +122,9 @@ class StatisticsAudit:
         chunks = ChunkReader(self.store, None, Reads())
         memory = IndexMemory(self.store, cache, chunks, faults, snapshot, segment_groups(snapshot.segments))
         for i in numbers:
-            piece = self.pieces[i]
-            auditor = SegmentAuditor(memory, piece.segment, np.random.default_rng([self.seed, piece.segment]))
-            for file in BlockList.from_bytes(piece.blocks).by_file():
+            part = self.parts[i]
+            auditor = SegmentAuditor(memory, part.segment, np.random.default_rng([self.seed, part.segment]))
+            for file in BlockList.from_bytes(part.blocks).by_file():
                 try:
                     with faults.tolerated():
                         auditor.look_at(file, self.open(file))

@@ -67,8 +67,8 @@ def fetch_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int) -> list
     """Read as :func:`read_ranges`, without looking up the file's size: ranges beyond its end fail when read."""
     is_remote = gap > LOCAL_GAP
     longest = LONGEST if is_remote else ENDLESS
-    pieces = [_pieces(*range_, longest) for range_ in ranges]
-    wanted = sorted({piece for several in pieces for piece in several if piece[1]})
+    parts_of = [_split(*range_, longest) for range_ in ranges]
+    wanted = sorted({part for parts in parts_of for part in parts if part[1]})
     runs = list(_runs(wanted, min(gap, LOCAL_GAP), longest))
     if is_remote and len(runs) > READ_THREADS:
         runs = list(_runs(wanted, gap, longest))
@@ -80,7 +80,7 @@ def fetch_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int) -> list
     else:
         for run in runs:
             read |= _read_run(file, run)
-    return [_joined(several, read) for several in pieces]
+    return [_joined(parts, read) for parts in parts_of]
 
 
 def _require_inside(size: int, ranges: Sequence[Range]) -> None:
@@ -89,7 +89,7 @@ def _require_inside(size: int, ranges: Sequence[Range]) -> None:
             raise InvalidParquet(f"{length} bytes at {offset} do not lie in the file, which ends at byte {size}")
 
 
-def _pieces(offset: int, length: int, longest: int) -> list[Range]:
+def _split(offset: int, length: int, longest: int) -> list[Range]:
     """Split a range into ranges of at most `longest` bytes."""
     ends = [*range(offset, offset + length, longest), offset + length]
     return [(start, stop - start) for start, stop in pairwise(ends)]
@@ -119,15 +119,15 @@ def _read_run(file: pa.NativeFile, run: Sequence[Range]) -> dict[Range, View]:
     views = {(offset, length): view[offset - start : offset - start + length] for offset, length in run}
     if sum(length for _, length in run) >= len(data):
         return dict(views)
-    return {piece: bytes(part) for piece, part in views.items()}
+    return {range_: bytes(part) for range_, part in views.items()}
 
 
-def _joined(pieces: Sequence[Range], read: Mapping[Range, View]) -> View:
-    match pieces:
-        case [piece]:
-            return read.get(piece, b"")
+def _joined(parts: Sequence[Range], read: Mapping[Range, View]) -> View:
+    match parts:
+        case [part]:
+            return read.get(part, b"")
         case _:
-            return b"".join(read[piece] for piece in pieces)
+            return b"".join(read[part] for part in parts)
 
 
 def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:

@@ -16,8 +16,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from secateur.forks import lock_for
-from secateur.io.storage.disk_cache_entry import PieceName, read_piece, write_piece
-from secateur.io.storage.disk_cache_eviction import Room, occupied_bytes
+from secateur.io.storage.disk_cache_entry import EntryName, read_entry, write_entry
+from secateur.io.storage.disk_cache_eviction import SpaceLimit, occupied_bytes
 
 DIRECTORY_VARIABLE = "SECATEUR_CACHE_DIR"
 BYTES_VARIABLE = "SECATEUR_CACHE_BYTES"
@@ -51,7 +51,7 @@ class DiskCache:
         self.most_bytes = most_bytes
         self.counters = DiskCacheCounters()
         self._root = os.fspath(self.directory)
-        self._room = Room(self._root, most_bytes)
+        self._space = SpaceLimit(self._root, most_bytes)
         self._lock = lock_for(self, "_lock")
         self._warned: set[str] = set()
 
@@ -71,7 +71,7 @@ class DiskCache:
     def clear(self) -> None:
         """Remove every entry of every process. Entries being written may stay."""
         try:
-            self._room.clear()
+            self._space.clear()
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -81,7 +81,7 @@ class DiskCache:
         """Return the complete value under a key; None if it is not here."""
         value = None
         try:
-            value = read_piece(PieceName.of(self._root, key))
+            value = read_entry(EntryName.of(self._root, key))
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -96,13 +96,13 @@ class DiskCache:
 
     def keep(self, key: str, value: bytes) -> None:
         """Store a value under a key, if there is room and the disk accepts it."""
-        if not self._room.fits(len(value)):
+        if not self._space.fits(len(value)):
             return
         try:
-            evicted = self._room.reserve(len(value))
+            evicted = self._space.reserve(len(value))
             with self._lock:
                 self.counters.evictions += evicted
-            write_piece(PieceName.of(self._root, key), value)
+            write_entry(EntryName.of(self._root, key), value)
         except OSError as error:
             self._warn("cannot be written", error)
         else:

@@ -19,47 +19,47 @@ import zlib
 from typing import NamedTuple
 
 HEADER = struct.Struct("<4sIQ32s")
-PIECE = ".piece"
+SUFFIX = ".entry"
 MOST_VALUE_BYTES = 0x7FFF_F000  # maximum of one pread on Linux (read(2)); longer values are not stored
 
 _MAGIC = b"SCP1"
 _TOUCH_SECONDS = 60  # a hit writes at most this often; also the resolution of recency
 
 
-class DamagedPiece(OSError):
+class DamagedEntry(OSError):
     """A file of the cache is not what was written under this key."""
 
 
-class PieceName(NamedTuple):
+class EntryName(NamedTuple):
     """The file of a key's entry, named by a hash, because keys are long and may hold secrets."""
 
     digest: bytes
     path: str
 
     @classmethod
-    def of(cls, root: str, key: str) -> PieceName:
+    def of(cls, root: str, key: str) -> EntryName:
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
         name = digest[:16].hex()
-        return cls(digest, f"{root}/{name[:2]}/{name[2:]}{PIECE}")
+        return cls(digest, f"{root}/{name[:2]}/{name[2:]}{SUFFIX}")
 
 
-def read_piece(name: PieceName) -> bytes:
+def read_entry(name: EntryName) -> bytes:
     """Read and check the bytes of an entry, and mark it as used.
 
-    Raises FileNotFoundError if there is none, DamagedPiece if the file is not as written, other OSErrors.
+    Raises FileNotFoundError if there is none, DamagedEntry if the file is not as written, other OSErrors.
     """
     file = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK)  # so as not to block on a pipe in its place
     try:
         status = os.fstat(file)
         header = os.pread(file, HEADER.size, 0)
         if len(header) != HEADER.size:
-            raise DamagedPiece(f"{name.path} is cut short")
+            raise DamagedEntry(f"{name.path} is cut short")
         magic, checksum, length, digest = HEADER.unpack(header)
         if magic != _MAGIC or digest != name.digest or length != status.st_size - HEADER.size:
-            raise DamagedPiece(f"{name.path} has another header than was written")
+            raise DamagedEntry(f"{name.path} has another header than was written")
         value = os.pread(file, length, HEADER.size)
         if len(value) != length or zlib.crc32(value) != checksum:
-            raise DamagedPiece(f"{name.path} has other bytes than were written")
+            raise DamagedEntry(f"{name.path} has other bytes than were written")
         if abs(time.time() - status.st_mtime) > _TOUCH_SECONDS:
             with contextlib.suppress(OSError):  # a read-only cache
                 os.utime(file)
@@ -68,7 +68,7 @@ def read_piece(name: PieceName) -> bytes:
         os.close(file)
 
 
-def write_piece(name: PieceName, value: bytes) -> None:
+def write_entry(name: EntryName, value: bytes) -> None:
     """Write to a temporary file and rename it. Raises OSError and leaves nothing behind; a crash leaves the temporary
     file.
     """

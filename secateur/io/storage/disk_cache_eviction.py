@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from secateur.forks import lock_for
-from secateur.io.storage.disk_cache_entry import HEADER, MOST_VALUE_BYTES, PIECE
+from secateur.io.storage.disk_cache_entry import HEADER, MOST_VALUE_BYTES, SUFFIX
 
 _UNIT = 4096  # bytes; the usual filesystem block: files occupy multiples of it
 _COUNT = "occupied"
 _FOLDER = re.compile("[0-9a-f]{2}")
 _FILE = re.compile(
-    rf"[0-9a-f]{{30}}{re.escape(PIECE)}(?P<aside>\.[0-9a-f]{{16}})?"
+    rf"[0-9a-f]{{30}}{re.escape(SUFFIX)}(?P<aside>\.[0-9a-f]{{16}})?"
 )  # only these files are ever removed
 _ABANDONED_SECONDS = 3600  # a temporary file of this age has no writer any more
 _PAUSE_SECONDS = 60  # without writes after a listing that freed nothing, so as not to list for every write
@@ -32,13 +32,13 @@ _PAUSE_SECONDS = 60  # without writes after a listing that freed nothing, so as 
 
 @dataclass
 class CacheListing:
-    """The entries of a directory: their size in units, and those that can be evicted, in order of last use."""
+    """The size of a directory's entries in units, and the entries that can be evicted, in any order."""
 
     units: int = 0
-    pieces: list[tuple[int, int, str]] = field(default_factory=list)  # last use in ns, units, path
+    evictable: list[tuple[int, int, str]] = field(default_factory=list)  # last use in ns, units, path
 
 
-class Room:
+class SpaceLimit:
     """The space limit of one directory. Every method raises OSError if the directory is unusable."""
 
     def __init__(self, root: str, most_bytes: int) -> None:
@@ -59,7 +59,7 @@ class Room:
         One thread evicts at a time; the others continue, and so may exceed the bound by what they are writing.
         """
         if time.monotonic() < self._paused_until:
-            raise _no_room(self._root)
+            raise _no_space(self._root)
         units = _units(HEADER.size + length)
         if self._add(units) <= self._most or not self._evicting.acquire(blocking=False):
             return 0
@@ -93,14 +93,14 @@ class Room:
         listing = _list(self._root)
         left, removed = listing.units + coming, 0
         if left > most:
-            for _, units, path in sorted(listing.pieces):
+            for _, units, path in sorted(listing.evictable):
                 if left <= low:
                     break
                 if (gone := _remove(path)) is not None:
                     removed += gone
                     left -= units
         if left > most and coming:
-            raise _no_room(self._root)
+            raise _no_space(self._root)
         self._set_count(left, counted)
         return removed
 
@@ -143,7 +143,7 @@ def _list(root: str) -> CacheListing:
         units = _units(status.st_size)
         listing.units += units
         if not aside:
-            listing.pieces.append((status.st_mtime_ns, units, entry.path))
+            listing.evictable.append((status.st_mtime_ns, units, entry.path))
     return listing
 
 
@@ -169,5 +169,5 @@ def _remove(path: str) -> int | None:
     return 1
 
 
-def _no_room(root: str) -> OSError:
+def _no_space(root: str) -> OSError:
     return OSError(errno.ENOSPC, "the cache is full, and what is in it cannot be removed", root)

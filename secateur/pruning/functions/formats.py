@@ -62,8 +62,8 @@ def _form(pattern: str) -> Form | None:
 
     def form(seconds: np.ndarray) -> pa.Array:
         whole = calendar.second_text(seconds)
-        pieces = [pc.utf8_slice_codeunits(whole, *_FIELDS[f]) if f else pa.scalar(m.strip("'")) for f, m in parts]
-        return pc.binary_join_element_wise(*pieces, "") if len(pieces) > 1 else pieces[0]
+        texts = [pc.utf8_slice_codeunits(whole, *_FIELDS[f]) if f else pa.scalar(m.strip("'")) for f, m in parts]
+        return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
     return form
 

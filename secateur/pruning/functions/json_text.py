@@ -23,7 +23,7 @@ from secateur.pruning.functions.text import anything
 from secateur.pruning.functions.text_kernels import only
 from secateur.pruning.interval import Argument, Function, Interval, OnRows, RowValues
 from secateur.pruning.outcomes import NULL
-from secateur.pruning.predicate.patterns.pieces import MOST_ALTERNATIVES, Alternatives, Substring
+from secateur.pruning.predicate.patterns.substrings import MOST_ALTERNATIVES, Alternatives, Substring
 from secateur.pruning.rangeset import RangeSet
 
 Step: TypeAlias = str | int  # the name of an object's member, or the index of a list's item
@@ -69,11 +69,11 @@ def _get_json_object(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function
     def compute(values: Sequence[pa.Array | pa.Scalar], locale: str) -> RowValues:
         return values_at(values[0], path)
 
-    def pieces(ranges: RangeSet) -> Alternatives:
-        return pieces_of(path, ranges)
+    def substrings(ranges: RangeSet) -> Alternatives:
+        return substrings_of(path, ranges)
 
     name = f"get_json_object[{text!r}]"
-    return Function(name, pa.string(), _or_null, (0, 0), exact=False, on_rows=OnRows(compute), pieces=pieces)
+    return Function(name, pa.string(), _or_null, (0, 0), exact=False, on_rows=OnRows(compute), substrings=substrings)
 
 
 def _or_null(arguments: Sequence[Interval]) -> Interval:
@@ -178,7 +178,7 @@ _ESCAPED = tuple((Substring(rb"\u00%d" % digit),) for digit in range(2, 8))  # o
 _WRITTEN_ANEW = re.compile(rb'[{\[].*|"?-?(\d+\.\d+(E-?\d+)?|\d+E-?\d+|NaN|Infinity)"?', re.DOTALL)
 
 
-def pieces_of(path: Sequence[Step], ranges: RangeSet) -> Alternatives:
+def substrings_of(path: Sequence[Step], ranges: RangeSet) -> Alternatives:
     """Return what a JSON text contains if its value at a path is in a set of keys.
 
     It contains the names, and the value, as they are, or a character of them is escaped by its code. Nothing is known

@@ -17,19 +17,19 @@ MOST_CHARACTERS = 1000  # of a condition among others
 
 def brief(sql: Sql) -> str:
     """Print a predicate with long lists cut short; predicates given as text stay as they are."""
-    return sql if isinstance(sql, str) else written(sql, _brief_pieces)
+    return sql if isinstance(sql, str) else written(sql, _brief_parts)
 
 
 def shortened(node: Node) -> str:
     """Print at most the first characters of a predicate: those nested 100 deep would be a book if each were printed."""
-    text = written(node, _brief_pieces, MOST_CHARACTERS)
+    text = written(node, _brief_parts, MOST_CHARACTERS)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
 
 
-def _brief_pieces(node: Node) -> Iterable[object]:
+def _brief_parts(node: Node) -> Iterable[object]:
     match node:
         case In(operand, literals) if len(literals) > MOST_SHOWN:
             first = joined(", ", literals[:_FIRST])
             return operand, " IN (", *first, f", ... {len(literals) - _FIRST:,} more)"
         case _:
-            return node.pieces()
+            return node.sql_parts()

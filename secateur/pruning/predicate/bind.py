@@ -73,13 +73,13 @@ from secateur.pruning.predicate.operands import (
 )
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.like import Pattern, encoded, read_pattern
-from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, alternatives_of, anywhere, sure
 from secateur.pruning.predicate.patterns.regular_expressions import (
     literal_parts,
     literal_start,
     token_of,
     tokens_of,
 )
+from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring, alternatives_of, anywhere, in_bytes
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, TextTest, ilike, in_lower_case, like, rlike
 from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.predicate.resolve import Binder, Fold, resolve
@@ -278,7 +278,7 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
         if operand.function.name != "lower":  # ß and ligatures become ASCII: filters could not use such texts
             return TextMatch(operand.arguments[0], OfValue(operand, ranges), prefix, sql)
-        alternatives = sure(alternatives_of(ranges), folded=True)
+        alternatives = in_bytes(alternatives_of(ranges), folded=True)
         return TextMatch(operand.arguments[0], in_lower_case(ranges), prefix, sql, alternatives, folded=True)
     if isinstance(operand, Apply) and operand.function.name.startswith(("instr[", "locate[")):
         return _placed(operand, ranges, sql)
@@ -293,15 +293,15 @@ def _trimmed(operand: Apply, test: RangeSet | TextTest, alternatives: Alternativ
     """Test trimmed text; TRUE only if one of the alternatives is contained."""
     name, (text,) = operand.function.name, operand.arguments
     starts, loose = untrimmed(name, alternatives)
-    pieces = sure(loose, folded=False) if isinstance(text, Field) else ()
-    return TextMatch(text, OfValue(operand, test), starts, sql, pieces)
+    certain = in_bytes(loose, folded=False) if isinstance(text, Field) else ()
+    return TextMatch(text, OfValue(operand, test), starts, sql, certain)
 
 
 def _part(operand: Apply, test: RangeSet | TextTest, alternatives: Alternatives, sql: Sql) -> Predicate:
     """Test a part of a text, which contains what the part does."""
     text, loose = operand.arguments[0], anywhere(alternatives)
-    pieces = sure(loose, folded=False) if isinstance(text, Field) else ()
-    return TextMatch(text, OfValue(operand, test), rangeset.everything(Kind.BYTES), sql, pieces)
+    certain = in_bytes(loose, folded=False) if isinstance(text, Field) else ()
+    return TextMatch(text, OfValue(operand, test), rangeset.everything(Kind.BYTES), sql, certain)
 
 
 def _may_fail(operand: Apply) -> bool:
@@ -564,14 +564,14 @@ def _matching(operand: Operand, test: TextTest, alternatives: Alternatives, pref
     """Test decoded text, which needs the text itself: of a column here, of anything else only in Spark."""
     starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
     if isinstance(operand, Field):
-        return TextMatch(operand, test, starts, sql, sure(alternatives, folded=False))
+        return TextMatch(operand, test, starts, sql, in_bytes(alternatives, folded=False))
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
-        return _trimmed(operand, test, sure(alternatives, folded=False), sql)
+        return _trimmed(operand, test, in_bytes(alternatives, folded=False), sql)
     leaf = within(operand, starts, sql)
     match leaf:
         case TextMatch(inner, InLowerCase(), ranges):
-            pieces = sure(alternatives, folded=True) if isinstance(inner, Field) else ()
-            return TextMatch(inner, in_lower_case(test), ranges, sql, pieces, folded=True)
+            certain = in_bytes(alternatives, folded=True) if isinstance(inner, Field) else ()
+            return TextMatch(inner, in_lower_case(test), ranges, sql, certain, folded=True)
         case Within(inner, ranges, _, None) | TextMatch(inner, _, ranges, _):
             return TextMatch(inner, OfValue(operand, test), ranges, sql)
         case _:

@@ -17,7 +17,7 @@ from secateur.pruning.interval import Function
 from secateur.pruning.key_tuples import KeyTuples
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
-from secateur.pruning.predicate.patterns.pieces import Alternatives
+from secateur.pruning.predicate.patterns.substrings import Alternatives
 from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest
 from secateur.pruning.predicate.trees import Node, joined, preorder
 from secateur.pruning.rangeset import RangeSet
@@ -90,7 +90,7 @@ class Apply(Node):
         """The type of the function's value."""
         return self.function.type
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return f"{self.function.name}(", *joined(", ", self.arguments), ")"
 
 
@@ -106,7 +106,7 @@ class Conditional(Node):
         """The type of every branch."""
         return self.otherwise.type
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         branches = (part for condition, value in self.branches for part in (" WHEN ", condition, " THEN ", value))
         return "CASE", *branches, " ELSE ", self.otherwise, " END"
 
@@ -122,7 +122,7 @@ class Tested(Node):
         """Boolean."""
         return pa.bool_()
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return "(", self.predicate, ")"
 
 
@@ -153,7 +153,7 @@ class Within(Predicate):
     fails: RangeSet | None = None
     sides: tuple[Within, ...] = field(default=(), compare=False, repr=False)
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 
@@ -164,7 +164,7 @@ class Missing(Predicate):
     operand: Operand
     sql: Sql = field(compare=False)
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 
@@ -172,8 +172,9 @@ class Missing(Predicate):
 class TextMatch(Predicate):
     """A test of text that is TRUE only for values in `prefix`, for example LIKE with an inner wildcard.
 
-    Such a value contains all pieces of one of the `alternatives`, if there are any, and each of the `tokens` as a whole
-    token. If `folded`, this holds after :func:`.patterns.pieces.fold`, unless the value has a character of CASE_TRICKY.
+    Such a value contains all substrings of one of the `alternatives`, if there are any, and each of the `tokens` as a
+    whole token. If `folded`, this holds after :func:`.patterns.substrings.fold`, unless the value has a character of
+    CASE_TRICKY.
     """
 
     operand: Operand
@@ -184,7 +185,7 @@ class TextMatch(Predicate):
     folded: bool = field(default=False, compare=False)
     tokens: tuple[bytes, ...] = field(default=(), compare=False)
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 
@@ -197,7 +198,7 @@ class Compared(Predicate):
     right: Operand
     sql: Sql = field(compare=False)
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 
@@ -217,7 +218,7 @@ class Holds(Predicate):
         """The type of the elements, or of the keys."""
         return element_type(self.column.type)
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 
@@ -236,7 +237,7 @@ class Joined(Predicate):
     tuples: KeyTuples
     sql: Sql = field(compare=False)
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 
@@ -249,7 +250,7 @@ class Unsupported(Predicate):
     fields: tuple[Field, ...]  # needed to evaluate it
     needs: tuple[Holds, ...] = ()
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.sql,)
 
 

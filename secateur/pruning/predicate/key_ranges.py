@@ -156,7 +156,7 @@ class _Span(NamedTuple):
 def _spans(component: Component, keys: ColumnKeys, most: int, *, split: bool) -> list[_Span]:
     """Return the spans of a column's values in byte order: about `most`, or one over all of them."""
     runs = _runs(keys.values, most)
-    spans = [_span(component, start, stop) for start, stop in (_pieces(runs, most) if split else runs)]
+    spans = [_span(component, start, stop) for start, stop in (_split_runs(runs, most) if split else runs)]
     if component.descending:
         spans.reverse()
     if keys.null:
@@ -176,17 +176,17 @@ def _runs(ranges: RangeSet, most: int) -> list[tuple[Key, Key | None]]:
     return list(zip(cuts[::2], cuts[1::2], strict=True))  # type: ignore[arg-type]
 
 
-def _pieces(runs: Sequence[tuple[Key, Key | None]], most: int) -> list[tuple[Key, Key | None]]:
+def _split_runs(runs: Sequence[tuple[Key, Key | None]], most: int) -> list[tuple[Key, Key | None]]:
     """Split runs of few integers into single ones, as long as the total is at most `most`."""
-    pieces: list[tuple[Key, Key | None]] = []
+    split: list[tuple[Key, Key | None]] = []
     spare = most - len(runs)
     for start, stop in runs:
         if isinstance(start, int) and isinstance(stop, int) and stop - start - 1 <= spare:
-            pieces += [(key, key + 1) for key in range(start, stop)]
+            split += [(key, key + 1) for key in range(start, stop)]
             spare -= stop - start - 1
         else:
-            pieces.append((start, stop))
-    return pieces
+            split.append((start, stop))
+    return split
 
 
 def _span(component: Component, start: Key, stop: Key | None) -> _Span:

@@ -66,7 +66,7 @@ class And(Predicate):
 
     children: tuple[Predicate, ...]
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return "(", *joined(" AND ", _with_ranges(self.children)), ")"
 
 
@@ -76,7 +76,7 @@ class Or(Predicate):
 
     children: tuple[Predicate, ...]
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return "(", *joined(" OR ", self.children), ")"
 
 
@@ -86,7 +86,7 @@ class Not(Predicate):
 
     child: Predicate
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return "(NOT ", self.child, ")"
 
 
@@ -97,7 +97,7 @@ class Is(Predicate):
     child: Predicate
     value: bool | None
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return "((", self.child, f") IS {'NULL' if self.value is None else str(self.value).upper()})"
 
 
@@ -107,7 +107,7 @@ class Truth(Predicate):
 
     value: bool | None
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return ("CAST(NULL AS BOOLEAN)" if self.value is None else str(self.value).upper(),)
 
 
@@ -118,7 +118,7 @@ class Opaque(Predicate):
     sql: str
     columns: tuple[Column, ...] = ()
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (f"({self.sql})",)
 
 
@@ -189,7 +189,7 @@ class Call(Node):
     function: str
     arguments: tuple[Expression, ...]
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         match self.function, self.arguments:
             case (("+" | "-"), (_, _)):
                 return "(", *_chain(self), ")"
@@ -221,7 +221,7 @@ class Cast(Node):
     type: str
     safe: bool = False
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return "TRY_CAST(" if self.safe else "CAST(", self.operand, f" AS {self.type})"
 
 
@@ -232,7 +232,7 @@ class Case(Node):
     branches: tuple[tuple[Predicate, Expression], ...]
     otherwise: Expression
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         match self:
             case Case(((Comparison("=", left, right), Literal(None, "null")),), otherwise) if left is otherwise:
                 yield from ("nullif(", left, ", ", right, ")")
@@ -258,7 +258,7 @@ class Test(Node):
 
     predicate: Predicate
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         if isinstance(self.predicate, And | Or | Not | Is | Opaque):  # these have their own parentheses
             return (self.predicate,)
         return "(", self.predicate, ")"
@@ -301,7 +301,7 @@ class Comparison(Predicate):
     left: Expression
     right: Expression
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.left, f" {self.op} ", self.right
 
 
@@ -312,7 +312,7 @@ class In(Predicate):
     operand: Expression
     literals: Sequence[Literal]
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return (self.operand, " IN (", *joined(", ", self.literals), ")") if self.literals else ("FALSE",)
 
 
@@ -323,7 +323,7 @@ class SemiJoin(Predicate):
     columns: tuple[Column, ...]
     keys: JoinKeys | ManyKeys
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         names = ", ".join(map(str, self.columns))
         return (f"{names if len(self.columns) == 1 else f'({names})'} IN ({self.keys})",)
 
@@ -335,7 +335,7 @@ class Among(Predicate):
     operand: Expression
     options: tuple[Expression, ...]
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.operand, " IN (", *joined(", ", self.options), ")"
 
 
@@ -345,7 +345,7 @@ class IsNull(Predicate):
 
     operand: Expression
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.operand, " IS NULL"
 
 
@@ -357,7 +357,7 @@ class Like(Predicate):
     pattern: str
     escape: str
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.operand, f" LIKE {_pattern(self.pattern, self.escape)}"
 
 
@@ -369,7 +369,7 @@ class ILike(Predicate):
     pattern: str
     escape: str
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.operand, f" ILIKE {_pattern(self.pattern, self.escape)}"
 
 
@@ -384,7 +384,7 @@ class RLike(Predicate):
     operand: Expression
     pattern: str
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.operand, f" RLIKE {_quoted(self.pattern)}"
 
 
@@ -410,7 +410,7 @@ class _Between(Node):
     low: Expression
     high: Expression
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         return self.operand, " BETWEEN ", self.low, " AND ", self.high
 
 

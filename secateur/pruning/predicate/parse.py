@@ -582,8 +582,8 @@ class _Unread(Predicate):
 
     node: exp.Expression
 
-    def pieces(self) -> Iterable[object]:
-        return _opaque(self.node).pieces()
+    def sql_parts(self) -> Iterable[object]:
+        return _opaque(self.node).sql_parts()
 
 
 def _opaque(node: exp.Expression) -> Opaque:

@@ -18,7 +18,7 @@ _HASH = "hash of the tree"  # attribute in which a node caches it
 class Node:
     """A frozen dataclass (``eq=False``) whose fields hold nodes, tuples of nodes, and other values."""
 
-    def pieces(self) -> Iterable[object]:
+    def sql_parts(self) -> Iterable[object]:
         """Return the text of the node in parts: strings, and nodes below it."""
         raise NotImplementedError
 
@@ -45,16 +45,16 @@ class Node:
 
 
 def written(
-    root: Node, pieces: Callable[[Node], Iterable[object]] = lambda node: node.pieces(), most: float = math.inf
+    root: Node, sql_parts: Callable[[Node], Iterable[object]] = lambda node: node.sql_parts(), most: float = math.inf
 ) -> str:
-    """Print a tree as text, by the pieces of each node; of a long text at least the first `most` characters."""
+    """Print a tree as text, part by part of each node; of a long text at least the first `most` characters."""
     texts: list[str] = []
     pending: list[object] = [root]
     length = 0
     while pending and length <= most:
         part = pending.pop()
         if isinstance(part, Node):
-            pending.extend(reversed(tuple(pieces(part))))
+            pending.extend(reversed(tuple(sql_parts(part))))
         else:
             texts.append(str(part))
             length += len(texts[-1])

@@ -20,8 +20,14 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY, MOST_ALTERNATIVES, Substring, sure, tokens_within
 from secateur.pruning.predicate.patterns.regular_expressions import literal_parts
+from secateur.pruning.predicate.patterns.substrings import (
+    CASE_TRICKY,
+    MOST_ALTERNATIVES,
+    Substring,
+    in_bytes,
+    tokens_within,
+)
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.questions import MOST_POINTS, Question, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
@@ -61,9 +67,10 @@ def texts_of(text: str) -> list[Texts]:
 
 
 def short(question: Texts) -> str:
-    """Pieces as ``^starts``, ``ends$``; alternatives with ``|``, folded ones after ``~``, tokens in brackets."""
+    """Substrings as ``^starts``, ``ends$``; alternatives with ``|``, folded ones after ``~``, tokens in brackets."""
     shown = "|".join(
-        " ".join("^" * p.starts + p.text.decode() + "$" * p.ends for p in pieces) for pieces in question.alternatives
+        " ".join("^" * p.starts + p.text.decode() + "$" * p.ends for p in substrings)
+        for substrings in question.alternatives
     )
     return "~" * question.folded + shown + "".join(f"[{token.decode()}]" for token in question.tokens)
 
@@ -116,7 +123,7 @@ PATTERNS = [  # a condition, and the first question about texts
 
 
 @pytest.mark.parametrize(("text", "expected"), PATTERNS, ids=[text for text, _ in PATTERNS])
-def test_the_pieces_of_a_condition(text: str, expected: str) -> None:
+def test_the_substrings_of_a_condition(text: str, expected: str) -> None:
     assert short(texts_of(text)[0]) == expected
 
 
@@ -154,7 +161,7 @@ def test_many_alternatives_are_none() -> None:
     assert len(texts_of(f"s IN ({', '.join(listed[1:])})")[0].alternatives) == MOST_ALTERNATIVES
 
 
-EXPRESSIONS = [  # a regular expression, and its pieces; - where nothing is known
+EXPRESSIONS = [  # a regular expression, and its substrings; - where nothing is known
     ("abc", "abc"),
     ("^abc", "^abc"),
     ("\\Aabc\\z", "^abc$"),
@@ -220,42 +227,42 @@ EXPRESSIONS = [  # a regular expression, and its pieces; - where nothing is know
 
 
 @pytest.mark.parametrize(("pattern", "expected"), EXPRESSIONS, ids=[repr(pattern) for pattern, _ in EXPRESSIONS])
-def test_the_pieces_of_a_regular_expression(pattern: str, expected: str | None) -> None:
-    found = sure(literal_parts(pattern), folded=False)
+def test_the_substrings_of_a_regular_expression(pattern: str, expected: str | None) -> None:
+    found = in_bytes(literal_parts(pattern), folded=False)
     assert (short(Texts(None, found, False)) if found else None) == expected  # type: ignore[arg-type]
 
 
-# ---- texts that match hold the pieces --------------------------------------------------------------------------------
+# ---- texts that match hold the substrings ----------------------------------------------------------------------------
 
 
-def check_pieces(condition: str, text: str) -> None:
+def check_substrings(condition: str, text: str) -> None:
     """That a text for which a condition is TRUE answers all questions of it with "may be"."""
     found = texts_of(condition)
-    event("with pieces" if found else "without pieces")
+    event("with substrings" if found else "without substrings")
     for question in found:
         assert may_be(question, text), (condition, text, short(question))
 
 
 @examples(400)
 @given(like=likes(), other=some_text)
-def test_a_text_that_is_like_a_pattern_holds_its_pieces(like: tuple[str, str, str], other: str) -> None:
+def test_a_text_that_is_like_a_pattern_holds_its_substrings(like: tuple[str, str, str], other: str) -> None:
     pattern, regex, text = like
     for each in (text, other, other + text, text + other):
         if re.fullmatch(regex, each, re.DOTALL):
-            check_pieces(f"s LIKE {quoted(pattern)}", each)
+            check_substrings(f"s LIKE {quoted(pattern)}", each)
 
 
 @examples(600)
 @given(branches=st.lists(expressions(), min_size=1, max_size=2), before=some_text, after=some_text)
-def test_a_text_in_which_an_expression_is_found_holds_its_pieces(
+def test_a_text_in_which_an_expression_is_found_holds_its_substrings(
     branches: list[tuple[str, str]], before: str, after: str
 ) -> None:
-    """By Python, whose syntax is Java's where pieces are read; its \\Z is Java's \\z."""
+    """By Python, whose syntax is Java's where substrings are read; its \\Z is Java's \\z."""
     pattern, text = "|".join(pattern for pattern, _ in branches), branches[-1][1]
     compiled = re.compile(pattern.replace("\\z", "\\Z"), re.ASCII)
     for each in (text, before + text, text + after, before + text + after, after):
         if compiled.search(each):
-            check_pieces(f"s RLIKE {quoted(pattern)}", each)
+            check_substrings(f"s RLIKE {quoted(pattern)}", each)
 
 
 odd_letters = st.sampled_from([*"abkiAKIsS ", "é", "É", "ß", "\u212a", "\u017f", "İ", "\u0131", "ﬁ", "\u03c3", "Σ"])
@@ -270,7 +277,7 @@ odd_text = st.text(odd_letters, max_size=6)
     wild=st.sampled_from(["", "%", "_"]),
     name=st.sampled_from(["lower", "upper"]),
 )
-def test_a_text_in_lower_or_upper_case_holds_the_folded_pieces(
+def test_a_text_in_lower_or_upper_case_holds_the_folded_substrings(
     needle: str, before: str, after: str, wild: str, name: str
 ) -> None:
     """Where it has no character that case mapping turns into ASCII."""
@@ -279,12 +286,12 @@ def test_a_text_in_lower_or_upper_case_holds_the_folded_pieces(
     wanted = getattr(before + needle, name)()[len(before) // 2 :]
     pattern = f"%{wanted[:2]}{wild}{wanted[3:]}%" if wild else f"%{wanted}%"
     if re.fullmatch(pattern.replace("%", ".*").replace("_", "."), mapped):
-        check_pieces(f"{name}(s) LIKE '{pattern}'", text)
-        check_pieces(f"{name}(s) RLIKE '{wanted[:2]}.*'", text)
+        check_substrings(f"{name}(s) LIKE '{pattern}'", text)
+        check_substrings(f"{name}(s) RLIKE '{wanted[:2]}.*'", text)
         if name == "lower":
-            check_pieces(f"s ILIKE '%{wanted[:2]}%'", text)
-    check_pieces(f"{name}(s) = '{mapped}'", text)
-    check_pieces(f"{name}(s) IN ('{mapped}', 'q')", text)
+            check_substrings(f"s ILIKE '%{wanted[:2]}%'", text)
+    check_substrings(f"{name}(s) = '{mapped}'", text)
+    check_substrings(f"{name}(s) IN ('{mapped}', 'q')", text)
 
 
 some_bytes = st.sampled_from([0x61, 0x62, 0x20, 0xC3, 0xA9, 0xE2, 0x84, 0xAA, 0xF0, 0xFF, 0xBF, 0xEF, 0xBD])
@@ -293,7 +300,7 @@ any_bytes = st.lists(some_bytes, min_size=1, max_size=8).map(bytes)
 
 @examples(400)
 @given(text=any_bytes, start=st.integers(0, 8), length=st.integers(1, 4))
-def test_bytes_that_are_no_text_hold_the_pieces_of_what_is_decoded_of_them(
+def test_bytes_that_are_no_text_hold_the_substrings_of_what_is_decoded_of_them(
     text: bytes, start: int, length: int
 ) -> None:
     part = text.decode("utf-8", "replace")[start:][:length]
@@ -336,8 +343,8 @@ def test_a_token_is_found_as_a_whole(word: str, texts: list[str]) -> None:
     assert matching_rows(predicate, batch).tolist() == expected
     for text, is_there in zip(texts, expected, strict=True):
         if is_there:
-            check_pieces(f"has_token(s, '{word}')", text)
-            check_pieces(f"has_token(lower(s), '{word.lower()}')", text)
+            check_substrings(f"has_token(s, '{word}')", text)
+            check_substrings(f"has_token(lower(s), '{word.lower()}')", text)
 
 
 @pytest.mark.parametrize("word", ["", "two words", "a-b", "a.", " a", "'", "\ufffd", "a\ud800", "a|b"])

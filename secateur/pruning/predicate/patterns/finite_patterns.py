@@ -14,7 +14,7 @@ from itertools import product
 
 from secateur.pruning import rangeset
 from secateur.pruning.predicate.patterns.like import encoded
-from secateur.pruning.predicate.patterns.pieces import MOST_ALTERNATIVES
+from secateur.pruning.predicate.patterns.substrings import MOST_ALTERNATIVES
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import Sql
-from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring
+from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring
 
 _WILDCARD = 13  # RE2 instructions for any character in UTF-8; a literal byte takes one
 _MOST_INSTRUCTIONS = 500_000  # in 8 MB, RE2's default limit
@@ -51,10 +51,10 @@ class Pattern:
 
     @property
     def alternatives(self) -> Alternatives:
-        """The pieces of a matching text; the first and the last literal are at its ends."""
+        """The substrings of a matching text; the first and the last literal are at its ends."""
         last = len(self.wildcards)
-        pieces = (Substring(encoded(text), i == 0, i == last) for i, text in enumerate(self.literals) if text)
-        return (tuple(pieces),)
+        substrings = (Substring(encoded(text), i == 0, i == last) for i, text in enumerate(self.literals) if text)
+        return (tuple(substrings),)
 
     def in_lower_case(self) -> Pattern:
         """Return the pattern with its ASCII letters in lower case.

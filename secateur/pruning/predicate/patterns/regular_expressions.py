@@ -1,4 +1,4 @@
-"""Java regular expressions: the pieces that every match contains, if they are easy to derive.
+"""Java regular expressions: the substrings that every match contains, if they are easy to derive.
 
 Source: ``java.util.regex.Pattern``, without flags, as Spark's RLIKE compiles it and searches anywhere. Supported are
 literal characters, ``.``, classes, anchors, groups (as gaps), quantifiers, and alternatives outside groups. A pattern
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from secateur.pruning.predicate.patterns.like import encoded
-from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, fold, is_token
+from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring, fold, is_token
 
 _PUNCTUATION = r"!-/:-@\[-`{-~ "  # ASCII characters that an escape makes literal
 _PART = re.compile(
@@ -37,7 +37,7 @@ def is_plain(pattern: str) -> bool:
 
 
 def literal_parts(pattern: str) -> Alternatives:
-    """Return the pieces of every (decoded) text in which a pattern is found; none if unknown."""
+    """Return the substrings of every (decoded) text in which a pattern is found; none if unknown."""
     reader, position = _Reader(), 0
     while position < len(pattern):
         part = _PART.match(pattern, position)
@@ -52,7 +52,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.alternatives: list[tuple[Substring, ...]] = []
-        self.pieces: list[Substring] = []
+        self.substrings: list[Substring] = []
         self.run: list[str] = []
         self.starts = False  # the current run of characters, and whether it begins the text
         self.depth, self.before = 0, "or"
@@ -107,13 +107,13 @@ class _Reader:
 
     def _cut(self, *, starts: bool = False, ends: bool = False) -> None:
         if self.run:
-            self.pieces.append(Substring(encoded("".join(self.run)), self.starts, ends))
+            self.substrings.append(Substring(encoded("".join(self.run)), self.starts, ends))
         self.run, self.starts = [], starts
 
     def _end_alternative(self) -> None:
         self._cut()
-        self.alternatives.append(tuple(self.pieces))
-        self.pieces = []
+        self.alternatives.append(tuple(self.substrings))
+        self.substrings = []
 
 
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from secateur.pruning import rangeset
-from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring
+from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
 
 def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternatives]:
-    """Return a superset of the texts that satisfy an alternative once trimmed, and the pieces of its texts."""
+    """Return a superset of the texts that satisfy an alternative once trimmed, and the substrings of its texts."""
     ranges = rangeset.empty(Kind.BYTES) if alternatives else rangeset.everything(Kind.BYTES)
-    for pieces in alternatives:
-        at_start = next((piece for piece in pieces if piece.starts), None)
+    for substrings in alternatives:
+        at_start = next((substring for substring in substrings if substring.starts), None)
         if at_start is None:
             ranges = rangeset.everything(Kind.BYTES)
         elif at_start.ends and name != "ltrim":
@@ -25,7 +25,7 @@ def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternat
         if name != "rtrim":
             ranges = rangeset.union(ranges, rangeset.starting_with(b" "))
     loose = tuple(
-        tuple(Substring(p.text, p.starts and name == "rtrim", p.ends and name == "ltrim") for p in pieces)
-        for pieces in alternatives
+        tuple(Substring(p.text, p.starts and name == "rtrim", p.ends and name == "ltrim") for p in substrings)
+        for substrings in alternatives
     )
     return ranges, loose

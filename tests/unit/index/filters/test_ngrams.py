@@ -16,8 +16,8 @@ from secateur.index.filters import folding, hashing, ngrams
 from secateur.index.filters.folding import fold, foldable
 from secateur.index.filters.hashing import DistinctHashes
 from secateur.index.filters.ngrams import MOST_TOKEN, add_grams, add_tokens, grams_within, token_key
-from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY, Substring, tokens_within
-from secateur.pruning.predicate.patterns.pieces import fold as fold_bytes
+from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY, Substring, tokens_within
+from secateur.pruning.predicate.patterns.substrings import fold as fold_bytes
 from tests.support.naive_filters import naive_tokens
 from tests.support.strategies import TEXTS
 

@@ -216,8 +216,8 @@ def test_any_gaps_against_intervals_one_by_one(
         gaps = list(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True))
         if ordered:
             begins, stops = [lower[i], *high[:, i]], [*low[:, i], upper[i]]
-            pieces = [(int(a), int(b)) for a, b in zip(begins, stops, strict=True)]
-            assert reached == any(meets(ranges, a, b) for a, b in pieces)
+            spans = [(int(a), int(b)) for a, b in zip(begins, stops, strict=True)]
+            assert reached == any(meets(ranges, a, b) for a, b in spans)
         else:
             outside = [k for k in range(-14, 15) if lower[i] <= k <= upper[i] and not any(a < k < b for a, b in gaps)]
             assert reached or not any(meets(ranges, k, k) for k in outside)

@@ -84,7 +84,7 @@ def test_chosen_rows_are_sets_of_rows(a: np.ndarray, b: np.ndarray, n: int, data
     first, second = (chosen_rows(np.flatnonzero(each)) for each in (a, b))
     both = np.intersect1d(first.positions, second.positions)
     assert intersection(first, second).positions.tolist() == both.tolist()
-    assert [row for piece in first.pieces(n) for row in piece.positions.tolist()] == np.flatnonzero(a).tolist()
+    assert [row for part in first.split(n) for row in part.positions.tolist()] == np.flatnonzero(a).tolist()
     begin, stop = sorted(data.draw(st.tuples(st.integers(0, 70), st.integers(0, 70))))
     assert first.between(begin, stop).positions.tolist() == [i for i in np.flatnonzero(a).tolist() if begin <= i < stop]
     cover = chosen_rows(np.flatnonzero(np.concatenate([a, np.zeros(60, bool)])[:60] | (np.arange(60) % 7 == 0)))

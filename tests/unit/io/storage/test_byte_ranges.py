@@ -60,7 +60,7 @@ def test_a_local_disk_is_asked_once_for_what_is_close(wanted: list[tuple[int, in
 
 @examples(300)
 @given(wanted=asked_for(3 * LONGEST))
-def test_an_object_store_is_asked_for_pieces_of_a_bounded_length(wanted: list[tuple[int, int]]) -> None:
+def test_an_object_store_is_asked_for_ranges_of_a_bounded_length(wanted: list[tuple[int, int]]) -> None:
     file = Recorded(DATA)
     with patch.object(byte_ranges, "LONGEST", LONGEST), patch.object(byte_ranges, "LOCAL_GAP", GAP - 1):
         assert [bytes(each) for each in read_ranges(pa.PythonFile(file, mode="r"), wanted, GAP)] == slices(wanted)

@@ -28,7 +28,7 @@ from tests.support.disk_cache_work import hammer, value_of
 from tests.support.profiles import examples
 
 MB = 1_000_000
-UNIT = 4096  # what the smallest piece occupies
+UNIT = 4096  # what the smallest entry occupies
 KEY = "s3://user:secret@bucket/table/_index/segment-7@4096+65536"
 
 
@@ -51,11 +51,11 @@ def is_hit(cache: DiskCache, key: str) -> bool:
 
 
 def files(cache: DiskCache) -> list[Path]:
-    """Pieces, and what is being written."""
+    """Entries, and what is being written."""
     return sorted(path for path in cache.directory.glob("??/*") if path.is_file())
 
 
-def piece(cache: DiskCache, key: str, value: bytes) -> Path:
+def entry_path(cache: DiskCache, key: str, value: bytes) -> Path:
     """The file of a key that is put into an empty cache."""
     cache.get(key, lambda: value)
     (path,) = files(cache)
@@ -137,7 +137,7 @@ def test_any_text_is_a_key(cache: DiskCache, key: str) -> None:
 
 
 def test_no_text_of_keys_and_no_one_else_may_read(cache: DiskCache) -> None:
-    path = piece(cache, KEY, b"value")
+    path = entry_path(cache, KEY, b"value")
     assert b"secret" not in path.read_bytes()
     assert not any("secret" in str(found) for found in cache.directory.rglob("*"))
     assert stat.S_IMODE(cache.directory.stat().st_mode) == 0o700
@@ -159,7 +159,7 @@ def test_every_flip_and_every_length_is_a_miss(
     tmp_path_factory: pytest.TempPathFactory, value: bytes, mask: int
 ) -> None:
     cache = DiskCache(tmp_path_factory.mktemp("cache"), MB)
-    path = piece(cache, KEY, value)
+    path = entry_path(cache, KEY, value)
     whole = path.read_bytes()
     flipped = [whole[:i] + bytes([whole[i] ^ mask]) + whole[i + 1 :] for i in range(len(whole))]
     for wrong in [*flipped, *(whole[:n] for n in range(len(whole))), whole + b"\0", whole + whole]:
@@ -170,10 +170,10 @@ def test_every_flip_and_every_length_is_a_miss(
     assert path.read_bytes() == whole
 
 
-def test_a_piece_of_another_key_is_a_miss(cache: DiskCache) -> None:
-    path = piece(cache, "a", b"of a")
+def test_an_entry_of_another_key_is_a_miss(cache: DiskCache) -> None:
+    path = entry_path(cache, "a", b"of a")
     other = DiskCache(cache.directory.parent / "other", MB)
-    piece(other, "b", b"of b").write_bytes(path.read_bytes())
+    entry_path(other, "b", b"of b").write_bytes(path.read_bytes())
     assert not is_hit(other, "b")
 
 
@@ -211,7 +211,7 @@ def test_a_value_too_large_evicts_nothing(tmp_path: Path) -> None:
 
 
 def test_hits_seldom_write(cache: DiskCache) -> None:
-    path = piece(cache, KEY, b"abc")
+    path = entry_path(cache, KEY, b"abc")
     age(path, 30)
     before = path.stat().st_mtime_ns
     assert is_hit(cache, KEY)
@@ -263,11 +263,11 @@ def test_a_lost_count_is_taken_anew(tmp_path: Path) -> None:
     assert occupied(cache) == occupied_bytes(str(tmp_path)) == 71 * UNIT
 
 
-def test_clear_removes_pieces_and_nothing_else(cache: DiskCache, caplog: pytest.LogCaptureFixture) -> None:
+def test_clear_removes_entries_and_nothing_else(cache: DiskCache, caplog: pytest.LogCaptureFixture) -> None:
     cache.clear()  # where there is no directory yet
     assert warnings(caplog) == []
     fill(cache, range(20))
-    alien = cache.directory / "00" / "alien.piece"
+    alien = cache.directory / "00" / "alien.entry"
     alien.parent.mkdir(exist_ok=True)
     alien.write_text("mine")
     cache.clear()
@@ -295,7 +295,7 @@ def test_what_others_keep_meanwhile_stays_counted(tmp_path: Path, monkeypatch: p
 
 
 def test_what_cannot_be_removed_is_not_added_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault that root cannot have otherwise: pieces of another user in a sticky directory."""
+    """A fault that root cannot have otherwise: entries of another user in a sticky directory."""
 
     def refuse(path: str) -> None:
         raise PermissionError(errno.EPERM, "not yours", path)
@@ -319,7 +319,7 @@ def test_threads(tmp_path: Path) -> None:
     counters = cache.counters
     assert counters.hits and counters.misses and counters.evictions
     assert occupied(cache) <= MB + 8 * 5 * 64 * 1024  # and what the threads were writing
-    assert not [path for path in files(cache) if path.suffix != ".piece"]
+    assert not [path for path in files(cache) if path.suffix != ".entry"]
 
 
 def work(what: str, cache: DiskCache, seed: int) -> subprocess.Popen[str]:
@@ -335,7 +335,7 @@ def test_processes(cache: DiskCache) -> None:
     assert [worker.returncode for worker in workers] == [0] * 4
     hits, evictions = zip(*(map(int, output.split()) for output in outputs), strict=True)
     assert all(hits) and any(evictions)
-    assert not [path for path in files(cache) if path.suffix != ".piece"]
+    assert not [path for path in files(cache) if path.suffix != ".entry"]
     assert occupied(cache) <= MB + 4 * 5 * 64 * 1024
     assert all(cache.get(f"key {i}", lambda i=i: value_of(f"key {i}")) == value_of(f"key {i}") for i in range(60))
 
@@ -344,7 +344,7 @@ def test_a_crash_leaves_only_a_file_aside_which_goes_once_it_is_old(tmp_path: Pa
     cache = DiskCache(tmp_path, 80 * UNIT)
     assert work("die", cache, 0).wait() == -9
     (aside,) = files(cache)
-    assert aside.suffix != ".piece"
+    assert aside.suffix != ".entry"
     assert not is_hit(cache, "never")
     fill(cache, range(90))
     assert cache.counters.evictions and aside.exists()  # its writer may live
@@ -394,7 +394,7 @@ def file_as_folder(cache: DiskCache) -> None:
     path.parent.write_text("a file")
 
 
-def directory_as_piece(cache: DiskCache) -> None:
+def directory_as_entry(cache: DiskCache) -> None:
     (path,) = files(cache)
     path.unlink()
     path.mkdir()
@@ -411,7 +411,7 @@ def link_in_a_circle(cache: DiskCache) -> None:
     cache.directory.symlink_to(cache.directory)
 
 
-REAL_TROUBLE = [file_as_root, file_as_folder, directory_as_piece, directory_as_count, link_in_a_circle]
+REAL_TROUBLE = [file_as_root, file_as_folder, directory_as_entry, directory_as_count, link_in_a_circle]
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -422,7 +422,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_trouble_is_a_miss_and_said_once(
     cache: DiskCache, caplog: pytest.LogCaptureFixture, trouble: Callable[[DiskCache], None]
 ) -> None:
-    piece(cache, KEY, b"old")
+    entry_path(cache, KEY, b"old")
     trouble(cache)
     for value in (b"1", b"2", b"3"):
         assert cache.get(KEY, lambda value=value: value) == value
@@ -432,8 +432,8 @@ def test_trouble_is_a_miss_and_said_once(
     assert all(str(cache.directory) in text and "secret" not in text for text in said)
 
 
-def test_a_pipe_in_place_of_a_piece_is_not_waited_for(cache: DiskCache) -> None:
-    path = piece(cache, KEY, b"old")
+def test_a_pipe_in_place_of_an_entry_is_not_waited_for(cache: DiskCache) -> None:
+    path = entry_path(cache, KEY, b"old")
     path.unlink()
     os.mkfifo(path)
     assert cache.get(KEY, lambda: b"new") == b"new"
@@ -441,7 +441,7 @@ def test_a_pipe_in_place_of_a_piece_is_not_waited_for(cache: DiskCache) -> None:
 
 
 def test_a_directory_that_may_not_be_entered(cache: DiskCache, caplog: pytest.LogCaptureFixture) -> None:
-    piece(cache, KEY, b"old")
+    entry_path(cache, KEY, b"old")
     cache.directory.chmod(0)
     user = os.geteuid()
     if user == 0:  # whom modes do not bind
@@ -457,7 +457,7 @@ def test_a_directory_that_may_not_be_entered(cache: DiskCache, caplog: pytest.Lo
 
 
 def test_a_directory_that_vanishes_is_made_again(cache: DiskCache, caplog: pytest.LogCaptureFixture) -> None:
-    piece(cache, KEY, b"old")
+    entry_path(cache, KEY, b"old")
     shutil.rmtree(cache.directory)
     assert cache.get(KEY, lambda: b"new") == b"new"
     assert is_hit(cache, KEY)

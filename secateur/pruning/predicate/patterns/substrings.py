@@ -1,12 +1,12 @@
-"""Pieces: bytes contained in every text for which a condition is TRUE, in any context.
+"""Find the substrings that are contained in every text for which a condition is TRUE, in any context.
 
 Spark matches patterns, and maps case, on *decoded* text, in which U+FFFD replaces bytes that are not UTF-8. Decoding
 and case mappings (``String.toLowerCase``, ICU's ``UCharacter``) go character by character and skip none, so what is
-contiguous after them was contiguous before. There are two exceptions, and pieces are cut at both:
+contiguous after them was contiguous before. There are two exceptions, and substrings are cut at both:
 
 * U+FFFD itself may have been any byte.
-* In lower case only ASCII is sure to have been the same ASCII letter in either case. Two characters beyond ASCII map to
-  ASCII (``CASE_TRICKY``): nothing is claimed here about folded text that holds one of them.
+* In lower case only an ASCII letter is certain to come from the same ASCII letter, in either case. Two characters
+  beyond ASCII map to ASCII (``CASE_TRICKY``): nothing is claimed here about folded text that holds one of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import prefix_successor
 
 MOST_ALTERNATIVES = 64
-MOST_PIECES = 64  # of one alternative: all pairs are compared, and each is a question; fewer answer as well
+MOST_SUBSTRINGS = 64  # of one alternative: all pairs are compared, and each is a question; fewer answer as well
 CASE_TRICKY = frozenset("\u0130\u212a")  # I with a dot, and the Kelvin sign: their lower case has ASCII letters
 
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
@@ -38,7 +38,7 @@ class Substring:
     ends: bool = False
 
     def is_in(self, text: bytes) -> bool:
-        """Return whether a text contains the piece in its required place."""
+        """Return whether a text contains the substring in its required place."""
         match self.starts, self.ends:
             case True, True:
                 return text == self.text
@@ -50,7 +50,7 @@ class Substring:
                 return self.text in text
 
 
-# one of them is contained, with all its pieces, if any is known
+# a text contains all substrings of one alternative; without alternatives nothing is known of it
 Alternatives: TypeAlias = tuple[tuple[Substring, ...], ...]
 
 
@@ -59,14 +59,14 @@ def fold(text: bytes) -> bytes:
     return text.lower()
 
 
-def tokens_within(piece: Substring) -> tuple[bytes, ...]:
-    """Return the whole tokens of every text that contains a piece: those that end inside it, or where the text does.
+def tokens_within(substring: Substring) -> tuple[bytes, ...]:
+    """Return the whole tokens of every text that contains a substring: they end inside it, or where the text ends.
 
     A token is a maximal run of digits, ASCII letters, ``_`` and bytes from 0x80 on, hence all characters beyond ASCII.
     """
-    matches = _TOKEN.finditer(piece.text)
-    last = len(piece.text)
-    return tuple(m[0] for m in matches if (m.start() > 0 or piece.starts) and (m.end() < last or piece.ends))
+    matches = _TOKEN.finditer(substring.text)
+    last = len(substring.text)
+    return tuple(m[0] for m in matches if (m.start() > 0 or substring.starts) and (m.end() < last or substring.ends))
 
 
 def tokens_in(text: bytes) -> list[bytes]:
@@ -79,10 +79,10 @@ def is_token(text: bytes) -> bool:
     return _TOKEN.fullmatch(text) is not None
 
 
-# ---- what is sure of pieces ------------------------------------------------------------------------------------------
+# ---- what the bytes of a text must contain ---
 
 
-def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
+def in_bytes(alternatives: Alternatives, *, folded: bool) -> Alternatives:
     """Return what the bytes of a text contain if its characters contain one of the alternatives.
 
     Nothing is returned if an alternative is left empty. `folded`: the alternatives apply to the text in lower case, and
@@ -90,23 +90,26 @@ def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
     """
     if len(alternatives) > MOST_ALTERNATIVES:
         return ()
-    parts = tuple(_telling(part for piece in pieces for part in _cut(piece, folded)) for pieces in alternatives)
+    parts = tuple(
+        _independent(part for substring in substrings for part in _cut(substring, folded))
+        for substrings in alternatives
+    )
     return tuple(dict.fromkeys(parts)) if all(parts) else ()
 
 
 def anywhere(alternatives: Alternatives) -> Alternatives:
-    """Return what contains the pieces at any place, as a text does one of whose parts has them at its ends."""
-    return tuple(tuple(Substring(piece.text) for piece in pieces) for pieces in alternatives)
+    """Return the alternatives without anchors: a text whose part has substrings at its ends has them anywhere."""
+    return tuple(tuple(Substring(substring.text) for substring in substrings) for substrings in alternatives)
 
 
-def _cut(piece: Substring, folded: bool) -> Iterator[Substring]:
-    for start, end in _sure_spans(piece.text, folded):
+def _cut(substring: Substring, folded: bool) -> Iterator[Substring]:
+    for start, end in _certain_spans(substring.text, folded):
         if start < end:
-            text = fold(piece.text[start:end]) if folded else piece.text[start:end]
-            yield Substring(text, piece.starts and start == 0, piece.ends and end == len(piece.text))
+            text = fold(substring.text[start:end]) if folded else substring.text[start:end]
+            yield Substring(text, substring.starts and start == 0, substring.ends and end == len(substring.text))
 
 
-def _sure_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
+def _certain_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
     if folded:
         yield from (match.span() for match in _ASCII.finditer(text))
         return
@@ -117,27 +120,27 @@ def _sure_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _telling(pieces: Iterable[Substring]) -> tuple[Substring, ...]:
-    """Drop pieces that follow from another one; if there are many, only the longest are considered."""
-    distinct = list(dict.fromkeys(pieces))
-    if len(distinct) > MOST_PIECES:
-        longest = set(nlargest(MOST_PIECES, distinct, key=lambda piece: len(piece.text)))
-        distinct = [piece for piece in distinct if piece in longest]
-    return tuple(p for p in distinct if not any(p != q and _follows(p, q) for q in distinct))
+def _independent(substrings: Iterable[Substring]) -> tuple[Substring, ...]:
+    """Drop substrings that are implied by another one; if there are many, only the longest are considered."""
+    distinct = list(dict.fromkeys(substrings))
+    if len(distinct) > MOST_SUBSTRINGS:
+        longest = set(nlargest(MOST_SUBSTRINGS, distinct, key=lambda substring: len(substring.text)))
+        distinct = [substring for substring in distinct if substring in longest]
+    return tuple(p for p in distinct if not any(p != q and _is_implied(p, q) for q in distinct))
 
 
-def _follows(piece: Substring, other: Substring) -> bool:
-    """Return whether every text that contains the other piece contains this one."""
-    starts = not piece.starts or (other.starts and other.text.startswith(piece.text))
-    ends = not piece.ends or (other.ends and other.text.endswith(piece.text))
-    return starts and ends and piece.text in other.text
+def _is_implied(substring: Substring, other: Substring) -> bool:
+    """Return whether every text that contains the other substring contains this one."""
+    starts = not substring.starts or (other.starts and other.text.startswith(substring.text))
+    ends = not substring.ends or (other.ends and other.text.endswith(substring.text))
+    return starts and ends and substring.text in other.text
 
 
 # ---- sets of keys ----------------------------------------------------------------------------------------------------
 
 
 def alternatives_of(ranges: RangeSet) -> Alternatives:
-    """Return the pieces of the texts in a set of BYTES keys: one alternative per point, and per range its prefix.
+    """Return the substrings of the texts in a set of BYTES keys: one alternative per point, and per range its prefix.
 
     None if the set is open above, has more than MOST_ALTERNATIVES parts, or one without a prefix.
     """
@@ -150,7 +153,7 @@ def alternatives_of(ranges: RangeSet) -> Alternatives:
     else:
         bounds = zip(ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist(), strict=True)
         substrings = [_whole_of(start, stop) for start, stop in bounds]
-    return tuple((piece,) for piece in substrings) if all(piece.text for piece in substrings) else ()
+    return tuple((substring,) for substring in substrings) if all(substring.text for substring in substrings) else ()
 
 
 def _whole_of(start: bytes, stop: bytes) -> Substring:
