@@ -39,7 +39,7 @@ def main(context: click.Context, verbose: bool) -> None:
     \b
     Exit codes:
       0    done
-      1    the index was found wrong (verify; any command with --strict or --audit)
+      1    the index is wrong (verify; any command with --strict or --audit)
       2    it cannot be done: no such table, unknown column, bad predicate, full disk
       70   a defect of secateur itself
       130  interrupted

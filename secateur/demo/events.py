@@ -1,6 +1,6 @@
-"""The table of the lake demo: events of a web shop in many files, in the order in which they came, and its accounts.
+"""The tables of the lake demo: events of a web shop, in many files in order of arrival, and the shop's accounts.
 
-Nothing in it is sorted but what arrival sorts by itself: times are of the minute of their file, and in some files of
+Only times are sorted, because events arrive in order: a file holds those of one minute, and some files also events of
 the hour before. A user's events are all over the table.
 """
 
@@ -25,7 +25,7 @@ EPOCH = 1_767_225_600_000_000  # 2026-01-01 in microseconds
 MINUTE = 60_000_000
 LATE_EVERY = 20  # files
 LATE = 0.002  # the share of a file's events that are up to an hour late
-MULTIPLIER = 7_368_787  # a prime: it deals users to rows in no order
+MULTIPLIER = 7_368_787  # a prime: it scatters users over the rows
 RARE = "deadlock detected"
 RARE_EVERY = 50  # files
 LEVELS = {"INFO": 0.9, "WARN": 0.08, "ERROR": 0.02}
@@ -47,7 +47,7 @@ EVENTS, PEOPLE = "events", "accounts"
 
 
 def write_lake(directory: Path, files: int, on_file: Callable[[int], None]) -> None:
-    """Write the table and its accounts into directories of their names; tell how many files are done."""
+    """Write the events and the accounts, each into a directory of that name; report how many files are done."""
     done = count(1)
     for name in (EVENTS, PEOPLE):
         (directory / name).mkdir(parents=True)
@@ -107,7 +107,7 @@ def _number(rng: np.random.Generator, before: str, most: int) -> pa.Array:
 
 
 def accounts(files: int) -> pa.Table:
-    """Return accounts of some users, few of which have the best tier; these have events."""
+    """Return the accounts of some users. Few have the best tier, and those have events."""
     step = USERS // ACCOUNTS
     users = np.arange(ACCOUNTS) * step
     tiers = [TIERS[i % len(TIERS)] for i in range(ACCOUNTS)]

@@ -32,14 +32,14 @@ MOST_SECONDS_OF_QUERY, MOST_SECONDS_OF_STEP = 90, 180
 
 @dataclass(frozen=True)
 class QueryRun:
-    """One query as it ran: its rows in an order of their own, and what it asked of the lake."""
+    """One run of a query: its rows in a canonical order, and its requests to the lake."""
 
     rows: tuple[str, ...]
     seconds: float
     requests: int
     bytes: int
-    round_trips: int  # the longest chain of requests of which each came after the one before was answered
-    files: int  # data files of which anything was read
+    round_trips: int  # the longest chain of requests, each sent after the answer to the one before
+    files: int  # data files that were opened
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LakeTrial:
 
 @dataclass(frozen=True)
 class IndexCost:
-    """What the index took to build, over the same S3, and what it takes up."""
+    """The cost of the index: of its build over the same S3, and of its storage."""
 
     index: IndexSnapshot
     seconds: float
@@ -88,13 +88,13 @@ class LakeDemo:
 
     @property
     def paid_after(self) -> float | None:
-        """The number of such queries after which the index has saved the time that it took; None if it saves none."""
+        """The number of queries after which the index has saved the time of its build; None if it saves none."""
         saved = sum(trial.spark.seconds - trial.secateur.seconds for trial in self.trials) / len(self.trials)
         return self.cost.seconds / saved if saved > 0 else None
 
     @property
     def headline(self) -> str:
-        """One line: the queries that open fewer files, together, and then all, those that gain nothing included."""
+        """The result in one line: first the queries that open fewer files, then all of them."""
         pruned = [trial for trial in self.trials if trial.secateur.files < trial.spark.files]
         same = "same answers" if self.sound else "BUT ANSWERS DIFFER"
         whole = f"{_times(self.trials, 'seconds')} times faster with those that have to read everything"
@@ -105,7 +105,7 @@ class LakeDemo:
 
 
 def _times(trials: Sequence[LakeTrial], unit: str) -> str:
-    """Return how many times less of something all trials together take with the index."""
+    """Return the ratio of a unit, such as requests or seconds, without and with the index, over all trials."""
     alone, indexed = (sum(getattr(run, unit) for run in runs) for runs in zip(*map(_runs, trials), strict=True))
     ratio = alone / max(indexed, 1e-9)
     return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
@@ -183,7 +183,7 @@ def _measured(
 
 
 def _open(spark: SparkSession) -> None:
-    """Make the views, and run a first query, which is slow in any JVM."""
+    """Create the views, and run a first query, because the first one is slow in any JVM."""
     for name in (EVENTS, PEOPLE):
         spark.read.parquet(f"s3a://{BUCKET}/{name}").createOrReplaceTempView(name)
     spark.sql(f"SELECT max(tier), count(*) FROM {PEOPLE} GROUP BY user_id % 2").collect()

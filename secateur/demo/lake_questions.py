@@ -9,7 +9,7 @@ from secateur.demo.events import BEST, EPOCH, MINUTE, MULTIPLIER, RARE, ROWS_OF_
 
 @dataclass(frozen=True)
 class Question:
-    """A query, its name, and why it prunes or does not."""
+    """A query, its name, and the reason why it prunes or does not."""
 
     name: str
     sql: str
@@ -17,7 +17,7 @@ class Question:
 
 
 def lake_questions(files: int) -> tuple[Question, ...]:
-    """Return the questions for a table of so many files; what they look for is there."""
+    """Return the questions for a table of so many files. Each finds rows."""
     user = files // 3 * ROWS_OF_FILE * MULTIPLIER % USERS
     other = (files // 2 * ROWS_OF_FILE + 77) * MULTIPLIER % USERS
     minute = _minute(files // 2)

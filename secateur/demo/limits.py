@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def within(seconds: float, what: str, work: Callable[[], T]) -> T:
-    """Return what some work gives. Raises DemoNotPossible if that takes too long, and what the work raises.
+    """Return the result of some work. Raises DemoNotPossible if it takes too long, and whatever the work raises.
 
-    The process waits for it in another thread, so that Ctrl-C is heard at once.
+    The work is done in another thread, so that Ctrl-C takes effect at once.
     """
     done = done_within(seconds, work)
     if done is None:

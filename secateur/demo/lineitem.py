@@ -133,7 +133,7 @@ def _generate(path: Path, scale_factor: float, shape: Shape) -> None:
     if done.returncode:
         raise DemoNotPossible(f"the data generator failed: {' '.join(command)}\n{done.stderr.strip()}")
     made = path.parent / "generator" / "lineitem"
-    (made if made.is_dir() else made.parent).rename(path)  # a single part is written without a directory of its own
+    (made if made.is_dir() else made.parent).rename(path)  # a single part is written without a directory
 
 
 def _generator() -> str:

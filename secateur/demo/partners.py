@@ -1,4 +1,4 @@
-"""Processes that a measurement talks to: what they do does not take from the time of what is measured here.
+"""Helper processes of a measurement, so that their work does not slow down what is measured.
 
 A partner is a module that answers every line of JSON on its standard input with one on its standard output.
 """
@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent  # below which modules are found
+ROOT = Path(__file__).parent.parent.parent  # modules are imported from here
 MOST_SECONDS_TO_END = 10
 
 
 @dataclass(frozen=True)
 class Partner:
-    """A process that runs."""
+    """A running helper process."""
 
     process: subprocess.Popen[str]
 
     def ask(self, what: Any) -> Any:
-        """Its answer. Raises RuntimeError where it has ended instead."""
+        """Send a question and return the answer. Raises RuntimeError if the process has ended instead."""
         assert self.process.stdin is not None, "it was made with a pipe"
         assert self.process.stdout is not None, "it was made with a pipe"
         self.process.stdin.write(json.dumps(what) + "\n")
@@ -38,7 +38,7 @@ class Partner:
 
 @contextmanager
 def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Iterator[Partner]:
-    """A process that runs a module until this ends."""
+    """Run a module in a process of its own until this context ends."""
     command = [sys.executable, "-m", module, *arguments]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, cwd=ROOT, env={**environment}, text=True, start_new_session=True, **pipes)
@@ -46,7 +46,7 @@ def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Ite
         yield Partner(process)
     finally:
         assert process.stdin is not None, "it was made with a pipe"
-        process.stdin.close()  # on which it ends by itself
+        process.stdin.close()  # the partner then ends by itself
         try:
             process.wait(MOST_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
@@ -55,6 +55,6 @@ def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Ite
 
 
 def answer_all(answer: Callable[[Any], Any]) -> None:
-    """Answer until there is nobody to ask any more."""
+    """Answer questions until standard input is closed."""
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

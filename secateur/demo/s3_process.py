@@ -1,7 +1,8 @@
 """The S3 server as a process of its own; see :mod:`secateur.demo.partners`.
 
-Asked for ``"port"`` it tells where it is; given a prefix and a directory, it has that directory's files as objects; for
-a number of seconds, it adds these to every request from then on, and tells the requests since it was asked last.
+The question ``"port"`` is answered with the server's port. A prefix and a directory make it serve that directory's
+files as objects. A number of seconds is added to every later request; the answer is the requests since the last
+question of this kind.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MOST_SECONDS_TO_START = 60
 
 @dataclass(frozen=True)
 class RemoteServer:
-    """The server as its partner sees it."""
+    """The server, as seen from the process that started it."""
 
     partner: Partner
 
@@ -39,7 +40,7 @@ class RemoteServer:
 
     @contextmanager
     def traffic(self, latency: float) -> Iterator[Traffic]:
-        """Yield the requests that come meanwhile, known at the end; each takes `latency` seconds more."""
+        """Yield the requests that arrive meanwhile, complete at the end; each takes `latency` seconds more."""
         requests: list[Request] = []
         self.partner.ask(latency)
         try:
@@ -50,7 +51,7 @@ class RemoteServer:
 
 @contextmanager
 def remote_server() -> Iterator[RemoteServer]:
-    """Yield a server in a process of its own, with the environment that leads clients there.
+    """Yield a server in a process of its own, with the environment variables that point clients to it.
 
     Raises DemoNotPossible if it does not start in time.
     """

@@ -1,7 +1,7 @@
-"""An S3 server on this machine: moto behind a gate that delays requests and keeps account of them.
+"""An S3 server on this machine: moto behind a gate that delays and records requests.
 
-The gate hands requests to moto one after the other: S3 orders conditional puts of one name, moto with several threads
-does not.
+The gate passes requests to moto one at a time, because S3 orders conditional puts of one name, and moto with several
+threads does not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Start = Callable[..., Any]  # of a WSGI response
 
 @dataclass
 class Gate:
-    """Stands before a server: requests wait for the latency at the same time, then are answered one after the other."""
+    """Delays requests to a server: they wait for the latency in parallel, then are answered one at a time."""
 
     inner: Any
     latency: float = 0.0  # seconds that are added to every request
@@ -38,7 +38,7 @@ class Gate:
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         came, what, status, size = time.perf_counter(), described(environ), 0, 0
-        requests = self.requests  # of now: a request that hangs may be answered while others are counted
+        requests = self.requests  # the current list: a request that hangs may be answered during the next measurement
 
         def answered(line: str, *rest: Any) -> Any:
             nonlocal status
@@ -75,7 +75,7 @@ def _body(environ: dict[str, Any]) -> bytes:
 
 @dataclass
 class LakeGate(Gate):
-    """A gate that answers reads of objects of a fixed table itself, several at once: moto takes some 5 ms for each."""
+    """A gate that serves the objects of a fixed table itself, several at once: moto takes some 5 ms for each."""
 
     objects: dict[str, bytes] = field(default_factory=dict)  # by path: /bucket/key
     headers: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class LakeGate(Gate):
 
 @dataclass(frozen=True)
 class LocalS3:
-    """A server that runs, and a bucket of it that is there."""
+    """A running server, and an existing bucket on it."""
 
     port: int
     gate: Any
@@ -129,7 +129,7 @@ class LocalS3:
 
     @property
     def client(self) -> Any:
-        """A client of boto3, whose credentials are those of the server."""
+        """A boto3 client with the server's credentials."""
         import boto3
 
         keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
@@ -137,7 +137,7 @@ class LocalS3:
 
     @contextmanager
     def traffic(self, latency: float = 0.0) -> Iterator[Traffic]:
-        """The requests that come meanwhile; each takes `latency` seconds more than it would."""
+        """Yield the requests that arrive meanwhile; each takes `latency` seconds more."""
         self.gate.requests = requests = list[Request]()
         self.gate.latency = latency
         try:
@@ -154,7 +154,7 @@ def reserved_port() -> socket.socket:
 
 
 def environment_of(port: int) -> dict[str, str]:
-    """Return what clients of S3 take from the environment."""
+    """Return the environment variables that S3 clients read."""
     return {
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -166,7 +166,7 @@ def environment_of(port: int) -> dict[str, str]:
 
 
 def set_environment(port: int) -> None:
-    """Lead clients to a server: the JVM of Spark has to be started after."""
+    """Point clients to a server. Spark's JVM has to be started after this."""
     os.environ.update(environment_of(port))
 
 
@@ -176,7 +176,7 @@ def serving(bound: socket.socket, bucket: str, gate: Callable[[Any], Gate] = Gat
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it says every request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs every request
     bound.listen(WAITING)
     port = bound.getsockname()[1]
     before = gate(DomainDispatcherApplication(create_backend_app))

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote
 
 @dataclass(frozen=True)
 class Request:
-    """One request, from when it came to when its answer was made; seconds of one clock."""
+    """One request, from its arrival until its answer was ready; seconds of one clock."""
 
     kind: str  # LIST for a GET of names, else the method
     name: str  # of the object, or the prefix that was listed
@@ -23,13 +23,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Requests in the order in which they came."""
+    """Requests in order of arrival."""
 
     requests: Sequence[Request]
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many there were of a kind."""
+        """The number of requests, by kind."""
         return Counter(request.kind for request in self.requests)
 
     @property
@@ -39,10 +39,10 @@ class Traffic:
 
     @property
     def round_trips(self) -> int:
-        """The longest chain of requests of which each came after the one before was answered.
+        """The length of the longest chain of requests, each sent after the answer to the one before.
 
-        No fewer latencies can have been waited for. It is the most intervals that do not overlap, which taking always
-        the one that ends first finds.
+        The client waited for at least so many latencies. This is the largest set of intervals that do not overlap,
+        found by always taking the one that ends first.
         """
         chain, free = 0, 0.0
         for request in sorted(self.requests, key=lambda request: request.stop):
@@ -56,7 +56,7 @@ class Traffic:
         return f"{len(self.requests):,} requests ({kinds}), {self.sent:,} bytes, {sequence}"
 
     def lines(self) -> Iterable[str]:
-        """One line per request: when it came and was answered in ms since the first, and what it was."""
+        """Yield one line per request: its arrival and answer in ms since the first request, and what it asked."""
         first = self.requests[0].start if self.requests else 0.0
         for request in self.requests:
             start, stop = (1000 * (moment - first) for moment in (request.start, request.stop))

@@ -1,9 +1,9 @@
 """Hadoop's s3a for Spark's own reader: its jars, and the settings of a session that reads a server on this machine.
 
-The input stream is the classic one, the default up to Hadoop 3.4. Its successor keeps what it has read in memory for
-later queries; a small table would fit there whole, which that of a lake does not.
+The input stream is the classic one, the default up to Hadoop 3.4. Its successor caches what it has read for later
+queries, and the small table of the demo would fit into that cache completely, unlike a real lake.
 
-Of the AWS client only what s3a needs to read and write is fetched, 19 MB; all of it would be 690 MB.
+Only those modules of the AWS client are fetched that s3a needs to read and write: 19 MB instead of 690 MB.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHOLE_AWS = "software.amazon.awssdk:bundle"
 
 
 def s3a_trouble() -> str:
-    """Fetch s3a unless it is kept already; return why it cannot be had, empty if it can."""
+    """Fetch s3a unless it is here already; return why that failed, empty if it did not."""
     packages = _packages()
     if packages is None:
         return "Spark brings no Hadoop"
@@ -32,7 +32,7 @@ def s3a_trouble() -> str:
 
 
 def has_s3a() -> bool:
-    """Return whether s3a is kept already."""
+    """Return whether s3a has been fetched already."""
     packages = _packages()
     return packages is not None and all(jar_of(package, _home(packages)).exists() for package in packages)
 
@@ -66,6 +66,6 @@ def _packages() -> tuple[str, ...] | None:
 
 
 def _home(packages: tuple[str, ...]) -> Path:
-    """Return where they are kept: apart from other packages, since all jars there are given to Spark."""
+    """Return the directory of the jars: apart from other packages, because all jars there are given to Spark."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "secateur" / f"s3a-{packages[0].rpartition(':')[2]}"

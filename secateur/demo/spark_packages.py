@@ -1,4 +1,4 @@
-"""Spark packages, which Spark's own resolver fetches once and which are then kept."""
+"""Fetch Spark packages once, with Spark's own resolver, and keep them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ launch_gateway(SparkConf(loadDefaults=False).setAll(list(zip(names, sys.argv[1:]
 
 
 def jar_of(package: str, home: Path) -> Path:
-    """Return where the jar of a package (``group:artifact:version``) is kept."""
+    """Return the path of the jar of a package (``group:artifact:version``)."""
     group, artifact, version = package.split(":")
     return home / "jars" / f"{group}_{artifact}-{version}.jar"
 
 
 def fetch(packages: Sequence[str], home: Path, most_seconds: float, excluded: Sequence[str] = ()) -> str:
-    """Have Spark put packages, and what they depend on, into `home`; return what went wrong, empty if nothing.
+    """Fetch packages and their dependencies into `home`; return what went wrong, empty if nothing did.
 
     One process at a time fetches into a home: another that wants the same packages then finds them there.
     """

@@ -1,4 +1,4 @@
-"""One question on one copy, with the index and without: answers, times, and the least that could be read."""
+"""One question on one copy, with and without the index: answers, times, and the least that could be read."""
 
 from __future__ import annotations
 

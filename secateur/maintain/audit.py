@@ -61,7 +61,7 @@ class LostRow:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was compared with the data, and every contradiction found."""
+    """The result of an audit: what was compared with the data, and every contradiction."""
 
     seed: int  # draws the same blocks, values and predicates again
     blocks: int  # blocks whose statistics were compared with their values

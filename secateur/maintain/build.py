@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from secateur.io.tables.open import Source
 
 LEAST_GROWN, GROWN = 1 << 12, 1 << 4  # blocks, and the steps above: bloom filters have 8, 10, 12, ... probes
-FILES_ASKED = 8  # whose footers are read for the names of columns
+FILES_ASKED = 8  # files whose footers are read for the names of columns
 
 
 def build_index(
@@ -85,8 +85,8 @@ def build_index(
 
     Zone maps cover every orderable column. The other structures are made for the columns named, given as a list or as a
     mapping from names to settings. For an array column its elements are indexed, for a map its keys. An expression in
-    SQL, such as ``lower(name)``, may stand for a column, but in the sort key: conditions on it are then looked up in
-    the index. Its value must be the same in every session, and one that can be computed here.
+    SQL, such as ``lower(name)``, may take the place of a column, except in the sort key: conditions on it are then
+    looked up in the index. Its value must be the same in every session, and computable here.
 
     Parameters
     ----------
@@ -166,10 +166,10 @@ def build_index(
 def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str]) -> None:
     """Raise UnknownColumn for a column that some files lack, among them the oldest and the newest.
 
-    And InvalidOption for an expression that cannot be indexed.
+    Raises InvalidOption for an expression that cannot be indexed.
 
-    It reads a few footers, and so a misspelt name is found before Spark starts and all footers are read. A column that
-    only other files have is known by a schema that the table was opened with.
+    Only a few footers are read, so a misspelt name is reported before Spark starts and all footers are read. A column
+    that only other files have passes if the table was opened with a schema that has it.
     """
     now = table.snapshot()
     known = now.stored_schema
@@ -255,9 +255,9 @@ def write_index(
 
 
 def _grown(blocks: int) -> int:
-    """Return the blocks for which a refresh of a table with so many makes bloom filters: as many or more, in big steps.
+    """Return the number of blocks for which a refresh sizes bloom filters: at least `blocks`, rounded up in big steps.
 
-    Filters whose rates differ lie in different matrices, each of which a look-up reads.
+    Filters with different rates lie in different matrices, and a look-up reads every matrix.
     """
     grown = LEAST_GROWN
     while grown < blocks:

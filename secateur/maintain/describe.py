@@ -46,10 +46,10 @@ class IndexSnapshot:
     tokens: tuple[str, ...]
     gaps: tuple[str, ...]
     sort_key: tuple[str, ...]
-    choices: tuple[Choice, ...]  # what was left to the build, and the reason for its choice
-    table_snapshot: int | None  # that the index was built or refreshed for, if the table's format has snapshots
+    choices: tuple[Choice, ...]  # what the build decided for `auto` columns, and why
+    table_snapshot: int | None  # the one that the index was built or refreshed for, if the format has snapshots
     coverage: tuple[Covered, ...]  # one per column and structure
-    estimate: BuildEstimate | None = None  # of a dry run, of which nothing was built
+    estimate: BuildEstimate | None = None  # of a dry run, which built nothing
 
     @property
     def age_seconds(self) -> float:

@@ -26,8 +26,8 @@ from secateur.maintain.entries import chosen_files
 class Difference:
     """What is kept of an index, and which files must be indexed.
 
-    A segment with at least one live file keeps all its entries: those of removed files are useless but harmless, and go
-    when the segment is merged.
+    A segment with at least one live file keeps all its entries. Entries of removed files are useless but harmless, and
+    are dropped when the segment is merged.
     """
 
     kept: Segments
@@ -48,7 +48,7 @@ def difference(
     before = snapshot.as_segments()
     entries = before.files
     file = file_of_entry(listing, entries)
-    known = file >= 0  # though its segment may be lost
+    known = file >= 0  # even if the segment is lost
     is_live = known & _are_there(sizes, before)[entries.segment]
     is_live[is_live] = usable[file[is_live]]
     stays = np.bincount(entries.segment[is_live], minlength=len(before)) > 0
@@ -77,7 +77,7 @@ def _removed(entries: FileTable, of_kept: np.ndarray, live: pa.Array) -> int:
 
 
 def _among(paths: pa.Array, others: pa.Array) -> np.ndarray:
-    """Return which paths are among others: bool of shape (n_paths,). Few paths are looked for, not many hashed."""
+    """Return which paths are among others: bool of shape (n_paths,). Hashes whichever are fewer."""
     paths, others = paths.cast(pa.large_string()), others.cast(pa.large_string())
     if len(paths) < len(others):
         others = others.filter(pc.is_in(others, value_set=paths))
@@ -85,7 +85,7 @@ def _among(paths: pa.Array, others: pa.Array) -> np.ndarray:
 
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:
-    """Return which segments have their file, with the right size: bool of shape (n_segments,)."""
+    """Return which segments have a file of the right size: bool of shape (n_segments,)."""
     as_recorded = [sizes.get(name) == size for name, size in zip(segments.name, segments.size.tolist(), strict=True)]
     return np.array(as_recorded, bool)
 

@@ -21,7 +21,7 @@ from secateur.io.tables.table import Table, TableSnapshot
 
 _SECOND = 10**9  # nanoseconds
 MOST_WAIT = 2.0  # seconds
-TICK = 0.02  # seconds; a local disk's clock is coarse up to 10 ms, and was never seen to stand still longer than this
+TICK = 0.02  # seconds; times on a local disk are up to 10 ms coarse, and this leaves a margin
 
 
 def require_snapshot(table: Table) -> Snapshot:
@@ -37,8 +37,8 @@ def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Lis
 
     On a store with times in whole seconds, such as S3, a file overwritten within the same second keeps its time, and
     with an equal size its identity. So files modified in the current second are listed again once it is over by the
-    local clock plus one second, as that clock may be ahead by as much. Files that are too young even then wait for the
-    next refresh.
+    local clock plus one second, because that clock may be ahead by as much. Files that are still too young then wait
+    for the next refresh.
     """
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
     left = _unsettled(table, listing)
@@ -72,7 +72,7 @@ def _left(moments: np.ndarray, wait: float, now: float) -> np.ndarray:
 
 
 def with_witnesses_of(listing: Listing, segments: Segments) -> Segments:
-    """Return the segments with the current witnesses of their files, where a file was recognised by another one."""
+    """Return the segments with the current witnesses of files that were recognised despite another witness."""
     entries = segments.files
     file = alike(listing, entries)
     same = (file >= 0) & (entries.witness == listing.known_as[file])

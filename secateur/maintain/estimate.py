@@ -1,4 +1,4 @@
-"""What an index would cost, before it is built: a part of it is built in a temporary directory, and extrapolated."""
+"""Estimate the cost of an index: build a part of it in a temporary directory, and extrapolate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from secateur.pruning.report import human_bytes
 
 MOST_SAMPLED = 256 << 20  # bytes of data files
 LARGE = 0.1  # share of the data above which an index is large
-BYTES_PER_FILE = 64  # that a snapshot has of a file, besides its path
+BYTES_PER_FILE = 64  # of a file in a snapshot, besides its path
 _REST = ("", "files and row groups")
 
 
@@ -48,12 +48,12 @@ class Expected:
 
 @dataclass(frozen=True)
 class Saving:
-    """What a predicate would read with the new structures, and when the index has paid for itself."""
+    """The bytes that a predicate reads now and with the new structures, and when the index has paid for itself."""
 
     predicate: str
     bytes_now: float
     bytes_then: float
-    queries: int | None  # that together save as many bytes as the build reads at most; None if nothing is saved
+    queries: int | None  # after so many, as many bytes are saved as the build reads; None if nothing is saved
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class BuildEstimate:
     data_bytes: int
     sampled_files: int
     sampled_rows: int
-    seconds: float  # that threads of this process would take
+    seconds: float  # with threads of this process
     structures: tuple[Expected, ...]  # the largest first
 
     @property
@@ -75,7 +75,7 @@ class BuildEstimate:
         return sum(one.bytes for one in self.structures)
 
     def savings(self, advice: Advice) -> tuple[Saving, ...]:
-        """Return what advice says of the structures in this estimate, predicate by predicate."""
+        """Return what each predicate of an advice would save by the structures in this estimate."""
         asked = {(one.structure, one.column) for one in self.structures}
         left = [
             proposal.left
@@ -111,7 +111,7 @@ def _duration(seconds: float) -> str:
 def estimated(
     table: TableSnapshot, surveys: Sequence[FileSurvey], schema: pa.Schema, options: BuildOptions, survey_seconds: float
 ) -> BuildEstimate:
-    """Estimate the index of surveyed files, whose survey took so long; `options` are as a build takes them."""
+    """Estimate the index of surveyed files; `options` are those of a build."""
     files, rows, size = total((1, item.row_count, item.byte_count) for item in surveys)
     blocks = sum(item.block_count for item in surveys)
     what = recipe(schema, summarised_columns(schema, options), options, blocks)
@@ -173,13 +173,13 @@ def _taken(
         for key, share in _of_the_rest(what, naming):
             taken[key] += round(scale * rest * share)
     for (f, _, log2_bits), blocks in filtered.items():
-        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # of a row of the matrix in which they lie side by side
+        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # bytes of a row of the bloom matrix
         taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width << log2_bits
     return taken
 
 
 def _of_the_rest(what: Recipe, naming: ColumnNaming) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield what has the bytes of a segment outside of its chunks, with its share: the rows of postings, mainly."""
+    """Yield the structures with bytes outside of a segment's chunks, mainly rows of postings, each with its share."""
     postings = [f for f, filter_ in enumerate(what.filters) if filter_.kind == POSTINGS]
     if not postings:
         yield _REST, 1.0

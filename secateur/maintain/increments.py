@@ -1,4 +1,4 @@
-"""Merge the small increments of an index before it is published, so that it need not be optimized to stay fast."""
+"""Merge the small increments of an index before it is published, so that it stays fast without being optimized."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def with_increments_merged(
 ) -> tuple[Segments, int]:
     """Return the segments with small increments merged by a build, and how many were merged.
 
-    Entries without a live file, as `is_live` of shape (n_entries,) says, are dropped from those. If one cannot be read,
-    nothing is merged: the segments serve as they are, and an optimization names the fault. Raises IndexNotWritable.
+    Merged segments keep only the entries with a live file, by `is_live` of shape (n_entries,). If a segment cannot be
+    read, nothing is merged: the segments are used as they are, and an optimization reports the fault. Raises
+    IndexNotWritable.
     """
     counts = int(segments.block_count.sum()), int(segments.row_count.sum())
     target = merged_target(options, segments.filters, *counts)
@@ -57,7 +58,7 @@ def with_increments_merged(
 
 
 def remove_merged(store: FileStore, build: str, written: Segments, published: Segments) -> None:
-    """Remove what a build wrote and then merged: no snapshot names it. What cannot be removed is left to a vacuum."""
+    """Remove files that a build wrote and then merged, which no snapshot names. A vacuum removes what stays behind."""
     with suppress(SecateurError):
         for name in sorted(_files(written) - _files(published)):
             if build_of(name) == build:

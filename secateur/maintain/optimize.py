@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Optimized:
     """What an optimization did, or would do."""
 
-    index: IndexSnapshot  # as it is now
+    index: IndexSnapshot  # the current one
     dry_run: bool
     segments_before: int
     segments_after: int

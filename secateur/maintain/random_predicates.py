@@ -1,4 +1,4 @@
-"""Random predicates over values of a table, to test an index with queries that nobody wrote."""
+"""Draw random predicates over values of a table, to test an index with queries that nobody thought of."""
 
 from __future__ import annotations
 

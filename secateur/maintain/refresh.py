@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Refreshed:
     """What a refresh did, or would do."""
 
-    index: IndexSnapshot  # as it is now
+    index: IndexSnapshot  # the current one
     dry_run: bool
     files_added: int  # new to the index
     files_changed: int  # their size or time differs from the index's
@@ -78,8 +78,8 @@ def refresh_index(
 
     Structures are given as for :func:`secateur.build_index`. A segment that lacks some, or a column that was added to
     the table later, is amended: only the columns concerned are read in its files, or only footers. Missing segments and
-    filters are rebuilt. Small segments of several refreshes are merged, from index files alone, so that an index that
-    grows bit by bit stays fast to ask. Everything else is kept. Until it returns, readers see the old index.
+    filters are rebuilt. Small segments of several refreshes are merged, from index files alone, so that look-ups stay
+    fast in an index that grows bit by bit. Everything else is kept. Until it returns, readers see the old index.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _joined(before: BuildOptions, added: BuildOptions) -> BuildOptions:
 
 
 def _under(segments: Segments, schema: pa.Schema, options: BuildOptions) -> Segments:
-    """Return the segments as described by the columns and filters of a schema and options."""
+    """Return the segments with the columns and filters that a schema and options describe."""
     return segments.under(summarised_columns(schema, options), filters_of(options, schema))
 
 

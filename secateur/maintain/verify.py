@@ -41,7 +41,7 @@ RANDOM_PREDICATES = 16
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked, and every fault found."""
+    """The result of a verification: what was checked, and every fault."""
 
     snapshot: int
     segments: int

@@ -32,7 +32,7 @@ _log = logging.getLogger("secateur")
 
 @dataclass(frozen=True)
 class Look:
-    """What one look at a table found, and what was done."""
+    """The result of one look at a table: what had changed, and what was done."""
 
     table: str  # its location
     at: dt.datetime
@@ -56,7 +56,7 @@ def watch(
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
 ) -> Iterator[Look]:
-    """Refresh the indexes of tables whenever these change, and yield what was done.
+    """Refresh the indexes of tables whenever the tables change, and yield what was done.
 
     A table of Iceberg or Delta has changed if its version has, a directory if its listing has. The first look refreshes
     in any case. A refresh that fails is yielded with its error, and tried again after the interval, then after twice as
@@ -127,7 +127,7 @@ class _Watched:
             refreshed = self._refreshed(table)
             if refreshed is not None and not refreshed.is_current:
                 removed = self._vacuumed(table)
-        except Exception as raised:  # a watcher that ends unseen leaves an index behind that nobody refreshes
+        except Exception as raised:  # if the watcher ended unnoticed, nobody would refresh the index
             error = raised
             if not isinstance(raised, SecateurError | OSError):
                 _log.exception("refreshing %s failed", _redacted(self.source))
@@ -137,7 +137,7 @@ class _Watched:
         return Look(_redacted(self.source), at, time.monotonic() - begun, refreshed, removed, error, wait)
 
     def _refreshed(self, table: Table) -> Refreshed | None:
-        """Refresh the index; None if the table is as it was. Raises what a refresh raises."""
+        """Refresh the index; None if the table has not changed. Raises what a refresh raises."""
         snapshot = table.snapshot(fresh=True)
         now = snapshot.fresh_listing(dt.UTC).id if snapshot.id is None else snapshot.id
         if now == self.seen:

@@ -102,7 +102,7 @@ class _Table:
     # ---- filters
 
     def filters(self) -> Iterator[Proposal]:
-        """Yield filters that the index lacks, over all predicates."""
+        """Yield proposals for filters that the index lacks, over all predicates."""
         for offer, served in self.tried.filters.items():
             left = tuple(
                 self._with_filter(sample, offer, [leaf for leaf in sample.leaves if leaf in served])
@@ -132,7 +132,7 @@ class _Table:
     # ---- gaps
 
     def gaps(self) -> Iterator[Proposal]:
-        """Yield gaps that the index lacks and that a build would keep."""
+        """Yield proposals for gaps that the index lacks and that a build would keep."""
         for field in self.tried.gaps:
             column = self._sampled(field)
             if column.has_gaps:
@@ -155,7 +155,7 @@ class _Table:
     # ---- clusterings
 
     def clusterings(self, asked: Sequence[QueryCost]) -> Iterator[Proposal]:
-        """Yield orders of the table by another column, within its partitions."""
+        """Yield proposals to sort the table by another column, within its partitions."""
         sorted_parts: dict[tuple[Field, tuple[Place, ...]], Sorted] = {}
         whole = Sample(self.whole, np.zeros(0, np.int64), -1).now
         for field in self.tried.clusterings:
@@ -197,7 +197,7 @@ class _Table:
         return may_match
 
     def _true_of(self, sample: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
-        """Return the rows for which leaves already served by filters are TRUE, but for those on indexed expressions."""
+        """Return the rows for which leaves that have filters already are TRUE, without those on indexed expressions."""
         outcomes = {}
         for leaf in sample.leaves:
             if leaf not in sample.plan.survivors.evidence:

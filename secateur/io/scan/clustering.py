@@ -1,8 +1,8 @@
 """How well a table is clustered by its columns: how many blocks share a value, by their bounds.
 
-A look-up of a value reads every block whose bounds it lies between, if nothing but bounds prunes. That number is the
-depth at the value. In a table that is sorted by a column it is 1 or 2 everywhere; in one that has no order by it, it is
-near the number of blocks.
+A look-up of a value reads every block whose bounds enclose it, if only bounds prune. The number of these blocks is the
+depth at the value. In a table sorted by the column it is 1 or 2 everywhere; in a table without an order it is close to
+the number of blocks.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Fates:
     """All blocks of a table with rows, by file and row group, and the stage that pruned each."""
 
     stages: tuple[str, ...]  # of the plan, in their order
-    stage: np.ndarray  # int64 of shape (n_blocks,): the number of a stage; that of no stage if the block survives
+    stage: np.ndarray  # int64 of shape (n_blocks,): the number of a stage; len(stages) if the block survives
     bounds: tuple[ColumnBounds, ...]  # of some columns of the predicate
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Fates:
 def fates_of(plan: PlannedScan) -> Fates:
     """Return the fate of every block of the plan's table. This reads the list of all blocks, but no data.
 
-    Of the columns of the predicate, the first few whose values are no text have bounds.
+    Bounds are given for the first few columns of the predicate that are not text.
     """
     catalog = plan.opened.catalog
     blocks = catalog.blocks_of(np.ones(len(plan.paths), bool))
@@ -76,7 +76,7 @@ def _left(left: Left, blocks: Blocks) -> np.ndarray:
 
 
 def _places(blocks: Blocks) -> np.ndarray:
-    """Return a number for each block that its file and row group determine."""
+    """Return a number for each block that identifies its file and row group."""
     return blocks.file.astype(np.int64) << 32 | blocks.row_group.astype(np.int64)
 
 

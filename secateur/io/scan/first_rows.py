@@ -1,8 +1,8 @@
-"""The first n rows of a plan's order, reading as few blocks as decide it.
+"""Find the first n rows of a plan's order, reading as few blocks as possible.
 
-Blocks are read in waves, those first whose rows may begin first. Once n rows are held, no row after the last of them is
-needed: a block that begins later is not read, and of the others only the pages and rows that may come before. Every
-block is read at most once, and at most n rows are held, beside those of one wave.
+Blocks are read in waves, those first whose rows may begin first. Once n rows are known, no row after the last of them
+is needed: blocks that begin later are not read, and of the others only the pages and rows that may come before. Every
+block is read at most once, and at most n rows are held in memory, besides those of one wave.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class FirstRows:
 
     @property
     def ahead(self) -> np.ndarray:
-        """The blocks that may hold a row that is better than those found, best first."""
+        """The blocks that may hold a better row than those found, best first."""
         if not self.n:
             return np.zeros(0, np.int64)
         place, ties = self._boundary
@@ -88,7 +88,7 @@ class FirstRows:
         return np.arange(len(self.unread)) if place is None else np.flatnonzero(self._fronts.reach(place, ties=True))
 
     def run(self, most_bytes: float = np.inf) -> bool:
-        """Read blocks until the answer is sure; give up, returning False, before more than so many bytes are read."""
+        """Read blocks until the answer is certain; give up and return False if that takes more than so many bytes."""
         sizes = surviving_bytes(self.plan)
         for most in wave_sizes():
             blocks = self.ahead[:most]
@@ -115,10 +115,10 @@ class FirstRows:
 
     @property
     def _boundary(self) -> tuple[Boundary | None, bool]:
-        """Return the place that better rows do not come after, and whether rows at it may still be needed.
+        """Return the place after which no better row comes, and whether rows exactly at it may still be needed.
 
-        It is that of the last of n rows found. A row with the same value comes before that one by another column, or
-        not at all. As long as fewer are found, it is the one that bounds tell of, whose rows may not have been read.
+        With n rows found, it is the place of the last one. A row with the same value is better only by another column.
+        With fewer, it is the plan's boundary, which follows from bounds: the rows before it may not have been read.
         """
         if self.ranked.rows.num_rows < self.n:
             return self.plan.survivors.boundary, True
@@ -147,7 +147,7 @@ def _first(batches: Iterable[pa.RecordBatch], order: Order, n: int) -> Ranked | 
 
 
 def _under(residuals: Residuals, condition: Predicate | None) -> Residuals:
-    """Return what must hold of rows if they must also meet a condition."""
+    """Return the residuals with a condition added to each by AND."""
     if condition is None:
         return residuals
 

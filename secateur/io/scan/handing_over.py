@@ -1,4 +1,4 @@
-"""A plan in the hands of other readers: an Arrow stream, a dataset of pyarrow, DuckDB, Polars."""
+"""Hand a plan over to other readers: as an Arrow stream, a dataset of pyarrow, to DuckDB, to Polars."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MatchingRows:
-    """The rows of a plan as an Arrow stream, read anew by whoever takes it."""
+    """The rows of a plan as an Arrow stream. Every consumer reads them again."""
 
     plan: PlannedScan
     columns: tuple[str, ...] | None = None
@@ -105,7 +105,7 @@ def to_dataset(plan: PlannedScan) -> FileSystemDataset:
 
 
 def _partition(plan: PlannedScan, ordinal: int) -> pc.Expression | None:
-    """Return what the name of a file says of its rows."""
+    """Return the partition values of a file as an expression that holds for all of its rows."""
     expression = None
     partitions = plan.opened.listing.partitions
     for field, values in zip(partitions.fields, partitions.values, strict=True):

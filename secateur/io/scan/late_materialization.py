@@ -1,6 +1,6 @@
-"""Late materialisation: read the predicate's columns first, and of the others only the pages with matching rows.
+"""Late materialization: read the predicate's columns first, and of the others only the pages with matching rows.
 
-If the other columns are few bytes, or would be read almost completely, all columns are read at once. Source: Abadi et
+If the other columns have few bytes, or would be read almost completely, all columns are read at once. Source: Abadi et
 al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
 

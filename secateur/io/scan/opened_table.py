@@ -41,7 +41,7 @@ class OpenedTable:
     catalog: IndexView
     manifests_read: ManifestCounts  # to list the current files
     since: Since | None = None  # None: all live files are asked for
-    others: Listing | None = None  # all live files, if only some are asked for
+    others: Listing | None = None  # all live files, if the query asks for some only
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle without the index: a plan sent to another process opens its files by their footers."""

@@ -71,7 +71,7 @@ class Settings:
     since: int | None = None  # the snapshot after which files came
     semi_join: SemiJoin | None = None  # with the keys, beside every predicate
     value_of: Callable[[str, bool, str], pa.Scalar | None] | None = None
-    # of an expression over constants, in a time zone, with or without ANSI mode
+    # computes an expression over constants, in a time zone, with or without ANSI mode
 
     def whole(self, predicate: Predicate) -> Predicate:
         """Return the predicate together with the semi join."""
@@ -408,7 +408,7 @@ def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
 
 
 def with_indexed(bound: Predicate, settings: Settings, predicate: Predicate, opened: OpenedTable) -> Predicate:
-    """Return a bound predicate together with what it says of expressions that the index has as columns of their own.
+    """Return a bound predicate AND its rewriting over indexed expressions, which the index keeps like columns.
 
     Both parts have the same value on every row, so whatever rules out one of them rules out the predicate.
     """
@@ -423,7 +423,7 @@ def with_indexed(bound: Predicate, settings: Settings, predicate: Predicate, ope
 
 
 def _indexed(opened: OpenedTable) -> list[IndexedExpression]:
-    """Return the expressions that the index has, but for those of a column that the files' names say something else of.
+    """Return the indexed expressions, without those over a column that is also a partition column.
 
     A partition column may have other values than the column of that name in the files.
     """
@@ -442,7 +442,7 @@ def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:
 
 
 def order_over(items: Sequence[OrderItem], opened: OpenedTable, binder: Binder) -> Order | None:
-    """Bind the items of ORDER BY, and look whether the index's sort key refines them; None without items."""
+    """Bind the items of ORDER BY, and check whether the index's sort key refines them; None without items."""
     order, key = bind_order(items, binder), _sort_key(opened)
     return order if order is None or key is None else replace(order, tuples=tuple_order(order.columns, *key))
 

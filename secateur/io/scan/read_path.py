@@ -78,12 +78,12 @@ def asks_a_collation(scan: PlannedScan) -> bool:
 
 
 def asks_hidden_metadata(scan: PlannedScan) -> bool:
-    """Whether the predicate, as it was given, names something of Spark's `_metadata` that only its own reader tells."""
+    """Whether the predicate, as given, names fields of Spark's `_metadata` that only Spark's own reader fills."""
     return METADATA in scan.named and not scan.opened.listing.own_metadata and bool(_hidden_metadata(scan))
 
 
 def asks_splits(scan: PlannedScan) -> bool:
-    """Whether the predicate asks how Spark cuts files, which it does by the bytes of all that it reads."""
+    """Whether the predicate depends on how Spark splits files, which depends on the bytes of all files read."""
     return asks_hidden_metadata(scan) and not _hidden_metadata(scan) <= _WHATEVER_THE_SPLITS
 
 
@@ -104,12 +104,12 @@ def holds_collation(type_: pa.DataType) -> bool:
 
 
 def is_read_by_spark(scan: PlannedScan) -> bool:
-    """Return whether Spark's own reader, given the surviving files, reads exactly these and loses nothing of them."""
+    """Return whether Spark's own reader, given the surviving files, reads exactly these files and all of their rows."""
     if isinstance(scan.opened.table.naming, ByFieldId):
         return False  # that reader matches by name, and ignores deletes and initial defaults
     return (
         is_found_by_spark(scan.opened.table)
-        and getattr(scan.opened.table, "is_whole", False)  # else directories do not tell the partition values
+        and getattr(scan.opened.table, "is_whole", False)  # else partition values are not in the names of directories
         and not _has_wildcard(pa.array([scan.opened.table.location]))
         and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )

@@ -1,4 +1,4 @@
-"""Read blocks in waves: a few at first, then more, until what is known decides about the rest."""
+"""Read blocks in waves: a few at first, then more, until no other block can change the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST, MOST = 1, 64  # blocks read at once, doubled each time
 
 
 def wave_sizes() -> Iterator[int]:
-    """Yield the most blocks to read at once, for one wave after the other."""
+    """Yield the greatest number of blocks to read at once, wave by wave."""
     size = FIRST
     while True:
         yield size
@@ -26,7 +26,7 @@ def wave_sizes() -> Iterator[int]:
 def wave(
     plan: ReadablePlan, positions: np.ndarray, fields: Sequence[pa.Field], residuals: Residuals
 ) -> tuple[BlockReader, BlockList]:
-    """Return a reader of some surviving blocks, and these, file by file.
+    """Return a reader of some surviving blocks, and the blocks file by file.
 
     Only those delete files are read that apply to the blocks' files.
     """

@@ -1,8 +1,8 @@
 """Columns by field id, which is how formats that rename and re-add columns tell them apart.
 
 A table's schema carries the id of every field, nested ones too, in Arrow's field metadata, as Parquet files do. An
-index of such a table refers to columns by these ids, so its knowledge of a column survives a rename, and is not taken
-for that of another column that reuses the name.
+index of such a table refers to columns by these ids, so that it survives a rename, and does not mistake a new column
+for an old one of the same name.
 """
 
 from __future__ import annotations

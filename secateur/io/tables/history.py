@@ -1,4 +1,4 @@
-"""The protocol of a table's past: which files came after a snapshot, and which were only appended."""
+"""The protocol of a table's history: which files came after a snapshot, and which were only appended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NewFiles:
 
 @dataclass(frozen=True)
 class AppendedFiles:
-    """The files that appends have added, and the table to read them with: its columns are those of now."""
+    """The files that appends have added, and the table to read them with, which has the current columns."""
 
     table: TableSnapshot
     listing: Listing
@@ -31,13 +31,13 @@ class AppendedFiles:
 
 
 class History(Protocol):
-    """The snapshots of one table, seen from the snapshot that is read; for a directory, those of its index."""
+    """The snapshots of one table up to the one that is read; for a directory, the snapshots of its index."""
 
     def identity_at(self, snapshot: int | None) -> str:
-        """Return what tells the table at a snapshot from another one in its place with a snapshot of that number."""
+        """Return what distinguishes the table from one that took its place and has a snapshot of that number."""
 
     def newest(self) -> int | None:
-        """Return the number of the snapshot that is read, or of a directory's index now; None if there is none."""
+        """Return the number of the snapshot that is read, or of a directory's current index; None if there is none."""
 
     def snapshot_of(self, listing: Listing) -> int | None:
         """Return the snapshot that has exactly the files of a listing; None for a table without any.
@@ -48,14 +48,13 @@ class History(Protocol):
     def new_files(self, since: int, listing: Listing) -> NewFiles:
         """Return the files of the listing that came after a snapshot.
 
-        Raises UnknownSnapshot if there is no such snapshot, or not all after it are known; MixedRewrite if a live file
-        holds both rows from before and rows from after it.
+        Raises UnknownSnapshot if there is no such snapshot, or if not all later ones are known; MixedRewrite if a live
+        file holds both older and newer rows.
         """
 
     def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
         """Return the files that were appended after one snapshot up to another; without a first one, all of the table.
 
-        Files that were written to hold the same rows otherwise are none of them. With `skip_changes`, snapshots that
-        remove or change rows are passed over, with the files that they add. Raises TableChanged at such a snapshot
-        else; UnknownSnapshot.
+        Files that only rewrite rows are left out. With `skip_changes`, snapshots that remove or change rows are
+        skipped, with the files that they add; without it, they raise TableChanged. Raises UnknownSnapshot.
         """

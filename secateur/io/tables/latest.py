@@ -32,7 +32,7 @@ class Latest(Generic[Value]):
         return latest[1]
 
     def expire(self) -> None:
-        """Expire the snapshot, because it was found wrong."""
+        """Expire the snapshot, because it turned out wrong."""
         latest = self._latest
         if latest is not None:
             self._latest = -math.inf, latest[1]

@@ -1,4 +1,4 @@
-"""What lies at a location: the metadata by which a format is recognised, by one round of requests."""
+"""Look at a location for the metadata by which formats are recognised, in one round of requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELTA_LOG, HUDI, ICEBERG = "_delta_log", ".hoodie", "metadata"  # directories of
 
 @dataclass(frozen=True)
 class TableLook:
-    """What was found at a location."""
+    """What there is at a location."""
 
     kind: pafs.FileType
     has_delta_log: bool  # a directory for one, perhaps empty

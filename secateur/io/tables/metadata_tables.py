@@ -133,9 +133,9 @@ class DirectoryTables:
 
 
 def listed_files(listing: Listing, delete_files: np.ndarray) -> pa.Table:
-    """Return what a listing tells of every file, with the schema :data:`FILES`.
+    """Return the files of a listing, with the schema :data:`FILES`.
 
-    `delete_files` counts the delete files of each.
+    `delete_files` has the number of delete files of each.
     """
     n = len(listing.size)
     known = {

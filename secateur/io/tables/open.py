@@ -131,7 +131,7 @@ def open_iceberg_by(
     freshness: float | dt.timedelta | None,
     disk_cache: DiskCache | None,
 ) -> IcebergTable:
-    """Open an Iceberg table by its location, its name, an object, or a function that tells its metadata file of now.
+    """Open an Iceberg table by its location, its name, an object, or a function that returns its metadata file.
 
     Raises UnsupportedTable if PyIceberg is not installed, TableNotFound, UnknownSnapshot, ValueError.
     """
@@ -151,7 +151,7 @@ def open_iceberg_by(
 
 @dataclass(frozen=True)
 class Recognised:
-    """The format of a table, and what was found on the way to it."""
+    """The format of a table, and what recognising it has already looked up."""
 
     format: str
     look: TableLook | None = None  # at a directory

@@ -30,7 +30,7 @@ class PagePruner:
 
     open: Callable[[], OpenedFile]
     constants: Collection[str]  # columns that are not read from the file
-    is_stored: Callable[[int], bool]  # whether the index has a row group's pages: then they were checked already
+    is_stored: Callable[[int], bool]  # whether the index has a row group's pages, so that they were checked already
 
     @cached_property
     def source(self) -> OpenedFile:

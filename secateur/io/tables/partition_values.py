@@ -1,4 +1,4 @@
-"""Partition values, which a Delta log or a catalog has as text, in the types of their columns.
+"""Convert partition values, which a Delta log or a catalog has as text, to the types of their columns.
 
 Source: Delta's protocol, "Partition Value Serialization"; Spark's ``CatalogTablePartition.toRow``.
 """

@@ -1,4 +1,4 @@
-"""Where the data files of a table are: below its location, or elsewhere by their own location."""
+"""Where the data files of a table are: below its location, or elsewhere."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TablePlaces:
 
 
 def is_absolute(path: str) -> bool:
-    """Return whether a path in a listing is not below the table's location."""
+    """Return whether a path in a listing is a location by itself, elsewhere than the table's."""
     return "://" in path or path.startswith(("/", "file:"))
 
 

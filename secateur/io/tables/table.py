@@ -58,7 +58,7 @@ class TableSnapshot(Table, Protocol):
 
     @property
     def stored_schema(self) -> pa.Schema | None:
-        """The declared columns that an index may have: without those whose values the table's metadata gives."""
+        """The declared columns that an index may have: without those whose values come from the table's metadata."""
 
     @property
     def metadata_tables(self) -> MetadataTables:

@@ -28,7 +28,7 @@ from secateur.io.storage.redaction import trouble
 from secateur.io.tables.delta.log_files import LOG_DIRECTORY, SIDECARS
 
 BLOCK_BYTES = 16 << 20  # parsed at once; a line must fit into it
-PARSED = "parsed"  # column of statistics that a checkpoint has in their own types
+PARSED = "parsed"  # column with a checkpoint's typed statistics
 _VECTOR = {
     "storageType": pa.string(),
     "pathOrInlineDv": pa.string(),
@@ -129,7 +129,7 @@ class CheckpointFile:
             return TableActions(last.get("protocol"), metadata, sidecars)
 
     def changes(self, partition_columns: Sequence[str]) -> pa.Table:
-        """Return the added files; those that it lists as removed were removed before."""
+        """Return the added files. Files that a checkpoint lists as removed were removed before it."""
         with self.reader._naming(self.name):
             schema = self.file.schema_arrow
             if "add" not in schema.names:
@@ -215,7 +215,7 @@ def json_changes(data: bytes, partition_columns: Sequence[str]) -> pa.Table:
 def data_changes(data: bytes) -> np.ndarray:
     """Return which of the changes of :func:`json_changes` change the table's data: bool of shape (n_changes,).
 
-    The others write the same rows otherwise. An action that does not tell does change data.
+    The others only rewrite rows that the table has already. An action without the flag counts as changing data.
     """
     if not data.strip():
         return np.zeros(0, bool)

@@ -1,7 +1,7 @@
 """A Parquet file of a Delta table: its statistics for index builds, and its live rows, on the driver and on executors.
 
 Tables that map columns are read by :class:`secateur.io.tables.mapped_file.MappedFile`, others by name. Executors need
-neither the log nor a library for deletion vectors: the driver tells them which rows are deleted.
+neither the log nor a library for deletion vectors: the driver sends them the positions of deleted rows.
 """
 
 from __future__ import annotations

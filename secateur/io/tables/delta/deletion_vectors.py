@@ -47,7 +47,7 @@ class Vector:
 
     @property
     def description(self) -> str:
-        """How messages name it."""
+        """The vector's name in messages."""
         where = "in the log" if self.file is None else f"at {self.offset} of {self.file}"
         return f"the deletion vector {where} of {self.data_file}"
 
@@ -125,7 +125,7 @@ def _from_file(open_input: OpenInput, path: str, vectors: Sequence[Vector]) -> l
 
 
 def _stored(file: pa.NativeFile, vector: Vector) -> bytes:
-    """Return a stored vector: its size and its checksum, both of 4 bytes, frame it. Raises InvalidParquet."""
+    """Return the bytes of a stored vector, which lie between its size and its checksum. Raises InvalidParquet."""
     if vector.offset < 1 or vector.size < 0 or vector.offset + vector.size + 8 > file.size():
         raise InvalidParquet(f"{vector.description} does not lie within its file")
     file.seek(vector.offset)

@@ -1,6 +1,6 @@
-"""What came between two versions of a Delta table, by the commits in its log.
+"""Find what came between two versions of a Delta table, by the commits in its log.
 
-An action tells whether it changes data: compactions, and other writes of rows that the table has already, do not.
+An action says whether it changes data. Compactions, and other rewrites of rows that the table has already, do not.
 Source: Delta's protocol, "Add File and Remove File".
 """
 
@@ -25,7 +25,7 @@ from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.history import AppendedFiles, NewFiles
 from secateur.io.tables.listing import Listing
 
-_NEITHER, _OLD, _NEW, _BOTH = range(4)  # of which sides of a version a file's rows are, as bits
+_NEITHER, _OLD, _NEW, _BOTH = range(4)  # bits: a file has rows from before a version, rows from after it, or both
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,21 @@ class DeltaHistory:
         return self.table.id
 
     def snapshot_of(self, listing: Listing) -> int | None:
-        """Return the same: every listing is that of a snapshot."""
+        """Return the snapshot itself: every listing belongs to one."""
         return self.table.id
 
     def new_files(self, since: int, listing: Listing) -> NewFiles:
         """Return the live files that were added after a version, by commits that changed data.
 
-        A file that was live at that version is not new, whatever deletion vector it has got. Files that other commits
-        wrote hold no new rows if all files that these removed were there before, and only new ones if none was.
+        A file that was live at that version is not new, even if it has got a deletion vector since. Files that other
+        commits wrote hold no new rows if all files that these commits removed were there before, and only new rows if
+        none of them was.
         """
         if since == self.table.id:
             return NewFiles(np.zeros(0, np.int64))
         commits = self._between(since, self.table.id)
         then = pa.array([], pa.string())
-        if any(commit.moves_rows for commit in commits):  # else the changes alone tell what was there
+        if any(commit.moves_rows for commit in commits):  # else the changes are enough to know what was there
             then = state_of(self._reader, self._log.replay(since)).files["path"].combine_chunks()
         paths = pa.chunked_array([then, *(commit.paths for commit in commits)]).combine_chunks().dictionary_encode()
         code = paths.indices.to_numpy().astype(np.int64)
@@ -80,7 +81,7 @@ class DeltaHistory:
         return NewFiles(np.flatnonzero(side == _NEW))
 
     def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
-        """Return the files that commits added which removed none; all of the table's, without a first version."""
+        """Return the files of commits that removed no rows; without a first version, all files of the table."""
         assert upto is not None, "a Delta table has a version"
         if after is None:
             state = state_of(self._reader, self._log.replay(upto))
@@ -115,7 +116,7 @@ class DeltaHistory:
         return self.table.state.metadata.partition_columns
 
     def _with(self, files: pa.Table) -> DeltaSnapshot:
-        """Return the version that is read with other files."""
+        """Return the version that is read, with its files replaced."""
         return replace(self.table, state=replace(self.table.state, files=files))
 
     def _between(self, since: int, last: int) -> list[_Commit]:
@@ -161,7 +162,7 @@ class _Commit:
 
     @property
     def removes_rows(self) -> bool:
-        """Whether it removes files, or rows of files, for other reasons than to write the same rows otherwise."""
+        """Whether it removes files, or rows of files, and is not just a rewrite of the same rows."""
         return bool((~self.is_add & self.changes_data).any())
 
     @property
@@ -176,11 +177,11 @@ class _Commit:
 
 
 def _follow(sides: np.ndarray, code: np.ndarray, commit: _Commit) -> bool:
-    """Note on which sides the files of a commit are; return whether some are on both.
+    """Note the sides of a commit's files: old, new or both; return whether some file is on both.
 
-    A file that it removes was there before. A file that is known stays where it is: it got a deletion vector or
-    statistics, or was restored. One that holds moved rows is where the files were that the commit removed; if it
-    removed none, its rows count as new.
+    A removed file was there before. A known file keeps its side: it got a deletion vector or statistics, or was
+    restored. A file with moved rows gets the sides of the files that the commit removed; if there are none, its rows
+    count as new.
     """
     sources, removed = code[~commit.is_add & ~commit.changes_data], code[~commit.is_add]
     sides[removed[sides[removed] == _NEITHER]] = _OLD

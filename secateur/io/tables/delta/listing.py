@@ -28,18 +28,18 @@ ReadPositions = Callable[["DeltaListing", np.ndarray], "list[np.ndarray] | None"
 class DeltaListing(Listing):
     """The data files of a version, ordered by path: below the table, or whole URIs of files elsewhere.
 
-    An index entry belongs to a path, a size and the modification time in the log. Deletion vectors are not part of it:
-    they leave the file, and so what the index knows of it, as it is.
+    An index entry belongs to a path, a size and the modification time in the log. Deletion vectors are not part of it,
+    because they do not change the file.
     """
 
     metadata: TableMetadata | None = None
     stats: pa.Array | pa.ChunkedArray | None = None  # of every file, JSON
-    parsed: pa.Array | pa.ChunkedArray | None = None  # statistics of a checkpoint in their own types
+    parsed: pa.Array | pa.ChunkedArray | None = None  # a checkpoint's typed statistics
     vectors: pa.Array | None = None  # descriptions of deletion vectors; None: no file has one
     read_positions: ReadPositions | None = None
 
     def take(self, files: np.ndarray) -> Self:
-        """Return some files, given by ascending ordinals, with what the log says of them."""
+        """Return some files, given by ascending ordinals, with their statistics and deletion vectors."""
         chosen = from_numpy(files)
         stats, parsed, vectors = (
             None if column is None else column.take(chosen) for column in (self.stats, self.parsed, self.vectors)
@@ -49,7 +49,7 @@ class DeltaListing(Listing):
     # ---- statistics
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        """Return the log's bounds and counts of a column for the files `among`; nothing of the others."""
+        """Return the log's bounds and counts of a column for the files `among`; unknown for the others."""
         assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
         path = self.metadata.physical.get(column.path)
         if path is None or kind_of(column.type) is None or column.path[0] == METADATA or not len(among):

@@ -1,4 +1,4 @@
-"""The files of a Delta log, by their names, and those that together give one version of the table.
+"""List the files of a Delta log, and choose those from which one version of the table is read.
 
 Source: Delta's protocol, "Delta Log Entries", "Checkpoints", "Log Compaction Files", "Last Checkpoint File".
 """
@@ -27,7 +27,7 @@ _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 
 @dataclass(frozen=True)
 class LogFile:
-    """One file of the log; its name, size and time identify its bytes, since no writer changes one."""
+    """One file of the log. Its name, size and time identify its bytes, because writers never change a file."""
 
     name: str
     size: int
@@ -44,7 +44,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Replay:
-    """The files from which one version is read: a checkpoint, then what was committed after it, oldest first."""
+    """The files from which one version is read: a checkpoint, then the commits after it, oldest first."""
 
     version: int
     checkpoint: Checkpoint | None
@@ -71,7 +71,7 @@ class LogListing:
         return max(known)
 
     def replay(self, version: int) -> Replay:
-        """Return the files that give a version. Raises UnknownSnapshot, TableNotFound if one of them is missing."""
+        """Return the files from which a version is read. Raises UnknownSnapshot, TableNotFound if one is missing."""
         if not 0 <= version <= self.latest:
             raise UnknownSnapshot(f"{self.location} has no version {version}: its latest is {self.latest}")
         checkpoint = self.checkpoints.get(max((v for v in self.checkpoints if v <= version), default=-1))
@@ -139,7 +139,7 @@ def commit_name(version: int) -> str:
 
 
 def sorted_by_version(files: Iterable[LogFile], redacted: str) -> LogListing:
-    """Sort the files of a log by what their names say; other names are ignored, as the protocol asks."""
+    """Sort the files of a log by kind and version; unknown names are ignored, as the protocol asks."""
     commits: dict[int, LogFile] = {}
     compacted: dict[int, tuple[int, LogFile]] = {}
     whole: dict[int, list[LogFile]] = {}

@@ -40,7 +40,7 @@ class LogState:
     protocol: Mapping[str, Any]
     declared: Mapping[str, Any]  # the metadata as the log has it
     metadata: TableMetadata
-    files: pa.Table  # the live files, with the columns of `changes_schema`
+    files: pa.Table  # the live files; columns as in `changes_schema`
 
     @cached_property
     def nbytes(self) -> int:
@@ -49,7 +49,7 @@ class LogState:
 
 
 def state_of(reader: LogReader, replay: Replay) -> LogState:
-    """Read the state that a checkpoint and the commits after it give.
+    """Read the state from a checkpoint and the commits after it.
 
     Raises TableNotFound if a file of the log is missing or malformed, UnsupportedTable.
     """

@@ -62,7 +62,7 @@ class DeltaTables:
 
 
 def commit_info(reader: LogReader, file: LogFile) -> dict[str, Any]:
-    """Return what a commit tells of itself; nothing if it does not. Raises TableNotFound."""
+    """Return a commit's `commitInfo`; an empty one if it has none. Raises TableNotFound."""
     data = reader.bytes_of(file.name)
     at = data.find(b'"commitInfo"')
     if at < 0:
@@ -76,6 +76,6 @@ def commit_info(reader: LogReader, file: LogFile) -> dict[str, Any]:
 
 
 def committed_at(file: LogFile, info: dict[str, Any]) -> float:
-    """Return when a version was committed, in milliseconds: by the commit itself if it says so, else by its file."""
+    """Return when a version was committed, in milliseconds: as the commit says, else the time of its file."""
     moment = info.get("inCommitTimestamp")
     return float(moment) if moment is not None else file.modified / 1_000_000

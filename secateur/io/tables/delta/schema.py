@@ -28,7 +28,7 @@ KNOWN_FEATURES = {
     "v2Checkpoint",
     "vacuumProtocolCheck",
 }
-_LACKING = {  # what a known feature would take
+_LACKING = {  # why a known feature is not supported
     "variantType": "values of VARIANT cannot be read here",
     "variantType-preview": "values of VARIANT cannot be read here",
     "variantShredding": "values of VARIANT cannot be read here",
@@ -46,7 +46,7 @@ _WIDER = {
     "float": ("double",),
     "date": ("timestamp_ntz",),
 }
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # before the point, of decimals that hold a type
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # before the point, in a decimal that holds the type
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 _TYPES = {
     "string": pa.string(),
@@ -86,7 +86,7 @@ class TableMetadata:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether files name columns otherwise than the table, or may come to do so."""
+        """Whether the names of columns in files differ from those in the table, or may differ in the future."""
         return self.mode != "none"
 
 
@@ -163,7 +163,7 @@ def _type(declared: Any, name: str, is_mapped: bool, redacted: str, is_collated:
 
 
 def _require_widenings(declared: Mapping[str, Any], metadata: Mapping[str, Any], redacted: str) -> None:
-    """Raise UnsupportedTable if a column had a type that is not read as its type of now."""
+    """Raise UnsupportedTable if a column had a type that cannot be read as its current type."""
     for change in metadata.get("delta.typeChanges") or ():
         before, after = change["fromType"], change["toType"]
         if not is_widening(before, after):

@@ -1,6 +1,6 @@
-"""The statistics in a Delta log as zone maps of files.
+"""Turn the statistics in a Delta log into zone maps of files.
 
-Bounds hold but may be loose: those of texts are cut, those of times are cut to milliseconds, and those of a file with
+Bounds hold but may be loose: texts are truncated, times are truncated to milliseconds, and bounds of a file with
 deleted rows may be older than its deletions. Sound: a bound that a writer may have rounded is widened by as much.
 
 Source: Delta's protocol, "Per-file Statistics".
@@ -25,24 +25,24 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import INT64_MAX, INT64_MIN, is_float
 
 MILLISECOND = 1_000  # microseconds
-MOST_MALFORMED = 8  # texts looked for one by one; with more of them nothing is known
+MOST_MALFORMED = 8  # malformed texts that are searched for one by one; with more, nothing is known
 _LOWER, _UPPER, _NULLS = "minValues", "maxValues", "nullCount"
 _ROWS, _TIGHT = "numRecords", "tightBounds"
 _NOT_NUMBERS = r':\s*"(NaN|[+-]?Infinity|[+-]?(INF|inf))"'  # as some writers quote them
 _QUOTED = (b'"NaN"', b'Infinity"', b'INF"', b'inf"')
-_TIE_BREAKERS = "\ufffd\U0010ffff\x7f"  # with which a cut upper bound ends
-_HALF = "?"  # which stands for half a surrogate pair
-_ULPS = 8  # by which a decimal may be off that was written as a binary number
-_EXACT = 2.0**46  # below this many units the nearest one is that of the decimal
-_LINE_END = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())  # and what joins it to the line
-_BLOCK_BYTES = 1 << 20  # that one thread parses at once
+_TIE_BREAKERS = "\ufffd\U0010ffff\x7f"  # a truncated upper bound ends with one of these
+_HALF = "?"  # is written in place of half a surrogate pair
+_ULPS = 8  # a decimal that was written as a binary number may be off by as much
+_EXACT = 2.0**46  # below this many units, rounding gives back the decimal
+_LINE_END = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())  # to append, and the separator
+_BLOCK_BYTES = 1 << 20  # parsed at once by one thread
 _DAY = r"^\d{4}-\d{2}-\d{2}"
 _ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
 
 
 @dataclass(frozen=True)
 class LoggedStatistics:
-    """What a log tells of n files: every array has shape (n,)."""
+    """The statistics in a log of n files: every array has shape (n,)."""
 
     row_count: np.ndarray  # physical rows; -1 if unknown
     is_tight: np.ndarray  # whether null counts leave deleted rows out
@@ -53,7 +53,7 @@ class LoggedStatistics:
     def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap | None:
         """Return the bounds and counts of a column; None if the log has none.
 
-        Sound: NaN is left out by some writers, so their number is unknown.
+        Sound: some writers ignore NaN, so the NaN count is unknown.
         """
         if path not in self.lower:
             return None
@@ -62,9 +62,9 @@ class LoggedStatistics:
         return zonemap.from_bounds(type_, lower, upper, self._null_counts(path), nan_count, self.row_count)
 
     def _null_counts(self, path: Path) -> np.ndarray:
-        """Return the null counts that hold: wide ones only if no value is NULL, or every one is."""
+        """Return the null counts that hold: those with deleted rows only if no value is NULL, or all are."""
         counts = self.null_count[path]
-        if len(path) > 1:  # writers that repeat Parquet's counts leave out structs that are NULL themselves
+        if len(path) > 1:  # writers that copy Parquet's counts do not count structs that are NULL themselves
             return np.full(len(counts), -1)
         holds = self.is_tight | (counts == 0) | (counts == self.row_count)
         return np.where(holds, counts, -1)
@@ -74,7 +74,7 @@ class LoggedStatistics:
 
 
 def bounded_columns(schema: pa.Schema, physical: Mapping[Path, Path]) -> dict[Path, pa.DataType]:
-    """Return the types in which bounds are read of columns that may have some, by physical path."""
+    """Return the types in which bounds are read, by physical path, of the columns that may have bounds."""
     return {physical[path]: kind for path, type_ in _leaves(schema, ()) if (kind := _read_as(type_)) is not None}
 
 
@@ -100,13 +100,13 @@ def _read_as(type_: pa.DataType) -> pa.DataType | None:
 
 
 def from_texts(texts: pa.Array, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
-    """Read statistics of JSON, one text per file. One that is malformed, or missing, says nothing."""
+    """Read statistics from JSON, one text per file. A malformed or missing text leaves them unknown."""
     table = _parsed(texts, _schema(columns))
     return _of_structs({name: table[name].combine_chunks() for name in table.column_names}, len(table), columns)
 
 
 def from_structs(parsed: pa.StructArray, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
-    """Return statistics that a checkpoint has in their own types."""
+    """Return a checkpoint's typed statistics."""
     held = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
     return _of_structs(held, len(parsed), columns)
 
@@ -198,7 +198,7 @@ def _counts(logged: pa.Array | None, n: int) -> np.ndarray:
 
 
 def widened(lower: pa.Array, upper: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """Return bounds of a type that hold whatever a writer rounded; null where nothing is known."""
+    """Widen bounds of a type so that they hold however a writer rounded them; null where nothing is known."""
     n = len(lower)
     try:
         if pa.types.is_string(type_):
@@ -217,17 +217,17 @@ def widened(lower: pa.Array, upper: pa.Array, type_: pa.DataType) -> tuple[pa.Ar
 
 
 def _numbers(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return bounds of floating numbers; NaN is none. Rounding to a narrower type keeps the order."""
+    """Return bounds of floating-point numbers; NaN becomes null. Rounding to a narrower type keeps the order."""
     values = bounds.cast(pa.float64())
     return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values).cast(type_, safe=False)
 
 
 def _behind_cut(upper: pa.Array) -> pa.Array:
-    """Return upper bounds of texts, as bytes, that lie behind all texts whose beginnings they are cut from.
+    """Return upper bounds of texts as bytes, valid for every text that they may have been truncated from.
 
-    A cut bound ends in a character that was meant to lie behind what was cut off. For some writers it does not: U+FFFD
-    is less than a character of four bytes, and half of a surrogate pair becomes a question mark. No byte of a text is
-    0xFF, so a beginning with that behind it is greater than every text that begins so.
+    A truncated bound ends in a character that should be greater than anything that was cut off. With some writers it is
+    not: U+FFFD is less than a character of four bytes, and half of a surrogate pair becomes a question mark. No byte of
+    a text is 0xFF, so a prefix followed by 0xFF is greater than every text with that prefix.
     """
     is_cut = pc.match_substring_regex(upper, f"[{_TIE_BREAKERS}]$")
     begin = pc.utf8_rtrim(upper, characters=_TIE_BREAKERS + _HALF).cast(pa.binary())
@@ -236,7 +236,7 @@ def _behind_cut(upper: pa.Array) -> pa.Array:
 
 
 def _days(bounds: pa.Array) -> pa.Array:
-    """Return days as text, null where they are in no known form; other types unchanged."""
+    """Return days as text, null if their form is unknown; other types unchanged."""
     return _only(bounds, _DAY + "$") if pa.types.is_string(bounds.type) else bounds
 
 
@@ -255,9 +255,9 @@ def _only(texts: pa.Array, form: str) -> pa.Array:
 
 
 def _times(lower: pa.Array, upper: pa.Array, type_: pa.TimestampType) -> tuple[pa.Array, pa.Array]:
-    """Return bounds of times, cut to milliseconds: the upper one may be up to 999 microseconds too low.
+    """Return bounds of times that were truncated to milliseconds: upper ones may be up to 999 microseconds too low.
 
-    A writer that cuts towards zero makes lower bounds up to 1970 too high.
+    A writer that truncates towards zero makes lower bounds before 1970 too high.
     """
     plain = pa.timestamp("us", type_.tz)
     low, high = (_moments(bounds, plain).cast(plain).cast(pa.int64()) for bounds in (lower, upper))
@@ -277,7 +277,7 @@ def _placed(values: np.ndarray, known: np.ndarray, type_: pa.DataType) -> pa.Arr
 
 
 def _decimals(bounds: pa.Array, type_: pa.Decimal128Type, *, down: bool) -> pa.Array:
-    """Return bounds of decimals, which some writers make binary numbers of, moved outwards by what that may lose."""
+    """Return bounds of decimals, widened by what a writer may lose that writes them as binary numbers."""
     if pa.types.is_decimal(bounds.type):
         return bounds.cast(type_)
     values = bounds.cast(pa.float64())
@@ -293,7 +293,7 @@ def _decimals(bounds: pa.Array, type_: pa.Decimal128Type, *, down: bool) -> pa.A
 
 
 def _unscaled(numbers: np.ndarray, known: np.ndarray, type_: pa.Decimal128Type) -> pa.Array:
-    """Return whole numbers, as floating ones, in units of a decimal's last digit."""
+    """Return decimals, given as whole floating-point numbers of units of their last digit."""
     if np.abs(numbers).max(initial=0.0) < 2.0**62:
         whole = pa.array(numbers.astype(np.int64), mask=~known).cast(pa.decimal128(19, 0))
         scaled = pa.Array.from_buffers(pa.decimal128(38, type_.scale), len(whole), whole.buffers())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VersionSelection:
-    """The version to read: the latest, a past one, that of a time, or that which another handle has loaded."""
+    """The version to read: the latest, a past one by number or time, or the one that another handle has loaded."""
 
     version: int | None = None
     as_of: dt.datetime | None = None
@@ -50,7 +50,7 @@ class DeltaTable:
     store: FileStore
     places: TablePlaces = field(repr=False)
     selection: VersionSelection
-    freshness: float = 0.0  # maximum age of what was last seen of the log, in seconds
+    freshness: float = 0.0  # maximum age of the last look at the log, in seconds
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
     cache: ByteCache = field(default_factory=memory_cache, repr=False, compare=False)
     _latest: Latest[DeltaSnapshot] = field(default_factory=Latest, init=False, repr=False, compare=False)
@@ -73,7 +73,7 @@ class DeltaTable:
         return self._latest.get(self._renewed, 0.0 if fresh else self.freshness)
 
     def expire(self) -> None:
-        """Discard what was seen of the log: the next query looks again, whatever `freshness` is."""
+        """Discard the last look at the log: the next query looks again, whatever `freshness` is."""
         self._latest.expire()
 
     @property
@@ -109,9 +109,9 @@ class DeltaTable:
         return listing.latest if selection.version is None else selection.version
 
     def _state(self, listing: LogListing, version: int, known: LogState | None) -> LogState:
-        """Return the state of a version: what is known with the commits since, or read from the log alone."""
+        """Return the state of a version: the known state plus the commits since, or read from the log alone."""
         if known is not None and known.version < version:
-            with suppress(TableNotFound, UnknownSnapshot):  # commits that a checkpoint replaced
+            with suppress(TableNotFound, UnknownSnapshot):  # a checkpoint has replaced some of these commits
                 commits = listing.between(known.version + 1, version)
                 replay = Replay(version, None, tuple(commits), listing.commits.get(version))
                 state = advanced(self._reader, known, commits, replay)
@@ -121,5 +121,5 @@ class DeltaTable:
 
 
 def _still_there(state: LogState, listing: LogListing) -> LogState | None:
-    """Return a state if its commit is still in the log: a table made anew has another one."""
+    """Return a state if its commit is still in the log: a table that was recreated has another one."""
     return state if state.mark is not None and listing.commits.get(state.version) == state.mark else None

@@ -1,4 +1,4 @@
-"""Some Parquet files as a table: a list, those that a pattern matches, or those of a dataset of pyarrow."""
+"""Some Parquet files as a table: a list, the matches of a pattern, or the files of a pyarrow dataset."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChosenFiles:
         return self.partition_values
 
     def equals(self, other: object) -> bool:
-        """Return whether another look found the same files; partition values never change."""
+        """Return whether another listing has the same files; partition values never change."""
         return isinstance(other, ChosenFiles) and self.files.equals(other.files)
 
 
@@ -85,7 +85,7 @@ class Matching:
 
 @dataclass(frozen=True)
 class FileChoice:
-    """Files that were chosen: where they lie together, which they are, and the schema if it is known."""
+    """Chosen files: the directory below which all of them lie, which they are, and the schema if it is known."""
 
     location: str
     filesystem: FileSystem | None  # None: that of the location
@@ -96,8 +96,8 @@ class FileChoice:
 def matching(location: str, filesystem: FileSystem | None) -> FileChoice | None:
     """Return the files that a pattern matches: ``*`` and ``?`` within a name, ``**`` any directories.
 
-    In a URI, ``?`` begins the options. None if the location has no wildcards, or something lies there whose name has
-    them. Raises TableNotFound.
+    In a URI, ``?`` begins the options. None if the location has no wildcards, or if a file of just that name exists.
+    Raises TableNotFound.
     """
     pattern, options = _without_options(location)
     first = _WILDCARDS.search(pattern)
@@ -195,7 +195,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class ReadOnlyStore(FileStore):
-    """The store of a directory's index for a table of some of its files: what it has is read, nothing is written."""
+    """The index store of a directory, for a table of some of its files: it can be read, but not written."""
 
     def require_writable(self) -> None:
         """Raise IndexNotWritable."""
@@ -224,7 +224,7 @@ class ReadOnlyStore(FileStore):
 
 
 def chosen_store(filesystem: FileSystem, root: str, index_location: str | None) -> FileStore:
-    """Return the store of the index of some files; without a location, that of their directory, to read only."""
+    """Return the index store of some files; without a location, the store of their directory, read-only."""
     if index_location is None:
         return ReadOnlyStore(filesystem, posixpath.join(root, INDEX_DIRECTORY))
     return index_store(filesystem, root, index_location)

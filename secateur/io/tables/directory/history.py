@@ -1,4 +1,4 @@
-"""What came between two snapshots of a directory's index, which take the place of the snapshots that it lacks."""
+"""Find what came between two snapshots of a directory's index. A directory has no snapshots of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DirectoryHistory:
     table: ParquetDirectory
 
     def identity_at(self, snapshot: int | None) -> str:
-        """Return when an index snapshot was published: an index that is built anew begins to count again."""
+        """Return when an index snapshot was published: the numbers of an index that is rebuilt start again."""
         return "" if snapshot is None else repr(self._at(snapshot).created)
 
     def newest(self) -> int | None:
@@ -38,7 +38,7 @@ class DirectoryHistory:
     def snapshot_of(self, listing: Listing) -> int:
         """Return the current index snapshot, if it has exactly the files of a listing.
 
-        It may have files that are gone. One that is there and not in the listing came after it. Raises UnknownSnapshot.
+        It may have files that are gone. A live file that is not in the listing came later. Raises UnknownSnapshot.
         """
         snapshot = current_snapshot(self.table.store, self.table.cache)
         if snapshot is None:
@@ -59,7 +59,7 @@ class DirectoryHistory:
         return snapshot.number
 
     def _matching(self, listing: Listing, snapshot: Snapshot) -> np.ndarray:
-        """Return the file of every entry; -1 where the listing has none of its identity."""
+        """Return the file of every entry; -1 if no listed file has the entry's identity."""
         return matching(recognised(self.table, listing, snapshot), snapshot.files)
 
     def new_files(self, since: int, listing: Listing) -> NewFiles:
@@ -71,9 +71,9 @@ class DirectoryHistory:
         return NewFiles(np.flatnonzero(~was_there), snapshot.schema)
 
     def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
-        """Return the files that one index snapshot has and an earlier one did not; all live ones, without an earlier.
+        """Return the files that one index snapshot has and an earlier one lacks; without an earlier one, all that live.
 
-        Raises TableChanged if such a file has the name of an earlier one, or is gone; UnknownSnapshot, IndexFault.
+        Raises TableChanged if such a file replaced an earlier one, or is gone; UnknownSnapshot, IndexFault.
         """
         listing = self.table.fresh_listing(zone)
         if upto is None:
@@ -113,10 +113,10 @@ class DirectoryHistory:
 
 
 def _is_among(entries: FileTable, others: FileTable) -> np.ndarray:
-    """Return which entries are of files that others are of, too: bool of shape (n_entries,).
+    """Return which entries belong to files that `others` has, too: bool of shape (n_entries,).
 
-    As a file is recognised after it was copied, another witness does not matter if its last bytes are the same and its
-    time is known.
+    A copied file is still recognised: another witness does not matter if the last bytes are the same and the time is
+    known.
     """
     is_among = np.zeros(len(entries.path), bool)
     names = ("path", "size", "stamp", "witness", "end")

@@ -1,7 +1,7 @@
-"""Which Parquet files are a table, and what is known of their partitions: by their directories, or as a catalog says.
+"""Which Parquet files make up a table, and what their partition values are: by directories, or by a catalog.
 
-A layout is a function that lists the files. Other layouts than directories are in :mod:`.registered` and
-:mod:`.chosen`.
+A layout is a function that lists the files. This module has the layout by directories; the others are in
+:mod:`.registered` and :mod:`.chosen`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FoundFiles(Protocol):
         """Return the values of the partition columns; timestamps are read in `zone`. Raises IncompatibleSchemas."""
 
     def equals(self, other: object) -> bool:
-        """Return whether another look found the same files, unchanged, with the same partitions."""
+        """Return whether another listing has the same files, unchanged, with the same partitions."""
 
 
 Layout: TypeAlias = Callable[[FileSystem, str], FoundFiles]  # of a filesystem, and the table's root there
@@ -42,8 +42,8 @@ Layout: TypeAlias = Callable[[FileSystem, str], FoundFiles]  # of a filesystem, 
 class FilesInDirectories:
     """Files below a directory, with partition values in the names of directories.
 
-    Files without a byte have no rows, and are left out as Spark leaves them out; like Spark, the names of their
-    directories have a say in the types of partition columns.
+    Empty files have no rows, and are left out as in Spark. As in Spark, the names of their directories still count when
+    the types of partition columns are inferred.
     """
 
     listed: ListedFiles
@@ -65,7 +65,7 @@ class FilesInDirectories:
         return every.take(from_numpy(self._live))
 
     def equals(self, other: object) -> bool:
-        """Return whether another look found the same files."""
+        """Return whether another listing has the same files."""
         return isinstance(other, FilesInDirectories) and self.listed.equals(other.listed)
 
 
@@ -75,5 +75,5 @@ def in_directories(filesystem: FileSystem, root: str) -> FilesInDirectories:
 
 
 def listed_where_opened(filesystem: FileSystem, root: str) -> FoundFiles:
-    """Raise TableNotFound: another process than the one that opened the table cannot ask its catalog."""
+    """Raise TableNotFound: only the process that opened the table can ask its catalog."""
     raise TableNotFound(f"the files of {root} are listed only by the process that opened the table")

@@ -61,7 +61,7 @@ class LatestListing:
         return dated.listing(zone)
 
     def expire(self) -> None:
-        """Expire the cached listing, because it was found wrong. A newer one that arrives meanwhile may expire too."""
+        """Expire the cached listing, because it turned out wrong. A newer one that arrives meanwhile may expire too."""
         dated = self._dated
         if dated is not None:
             self._dated = replace(dated, begun=-math.inf)

@@ -1,8 +1,8 @@
-"""Recognise files that the index knows under another witness, by the checksum of their last bytes.
+"""Recognise files whose witness has changed since they were indexed, by the checksum of their last bytes.
 
 Copying a table with its index while keeping the times (`cp -a`, `rsync -a`), moving it to another disk, or linking to
-its files changes their change times and nothing else. Such a file is opened once, and is recognised if its end has the
-checksum recorded in its index entry.
+its files changes their change times and nothing else. Such a file is opened once, and is recognised if the checksum of
+its end equals the one in its index entry.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from secateur.io.tables.table import TableSnapshot
 
 @dataclass(frozen=True)
 class _Recognised:
-    """A listing whose files are known by the witnesses of the index."""
+    """A listing with the witnesses that the index has for the files."""
 
     listing: Listing
 
@@ -37,7 +37,7 @@ class _Recognised:
 def recognised(table: TableSnapshot, listing: Listing, snapshot: Snapshot | None) -> Listing:
     """Return the listing with the index's witnesses for those files whose last bytes prove them the same.
 
-    Formats that never write a file twice have no such files. Raises IndexFault.
+    Formats that never rewrite a file need none of this. Raises IndexFault.
     """
     if snapshot is None or not isinstance(table, ParquetDirectory) or listing.id == snapshot.listing_id:
         return listing
@@ -63,7 +63,7 @@ def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -
 
 
 def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
-    """Return the checksum of a file's end; 0, which no end has, if it cannot be read or is not the listed file."""
+    """Return the checksum of a file's end; 0, never a checksum, if it cannot be read or is not the listed file."""
     path = listing.paths[ordinal].as_py()
     key = ("end", path, *listing.identity(ordinal))
 

@@ -1,7 +1,7 @@
-"""The partitions that a catalog has of a table: only their files are read, with the values that it has for them.
+"""The partitions of a table that a catalog has registered: only their files are read, with the catalog's values.
 
-Source: Spark's ``CatalogFileIndex`` and ``PartitioningAwareFileIndex.listFiles``: of each partition the files that lie
-directly in its directory, which need not exist.
+Source: Spark's ``CatalogFileIndex`` and ``PartitioningAwareFileIndex.listFiles``: a partition has the files directly in
+its directory, which need not exist.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RegisteredFiles:
         return typed_partitions(self.values, self.fields, zone)
 
     def equals(self, other: object) -> bool:
-        """Return whether another look found the same files with the same values."""
+        """Return whether another listing has the same files with the same values."""
         if not isinstance(other, RegisteredFiles) or self.fields != other.fields:
             return False
         return self.files.equals(other.files) and bool(self.values.equals(other.values))
@@ -52,7 +52,7 @@ class RegisteredFiles:
 
 @dataclass(frozen=True)
 class RegisteredPartitions:
-    """The layout of a table whose partitions a catalog has; `listed` asks it for them."""
+    """The layout of a table whose partitions are registered in a catalog; `listed` asks the catalog for them."""
 
     listed: Callable[[], Registered]
     fields: tuple[pa.Field, ...]

@@ -73,7 +73,7 @@ class ParquetDirectory:
         self.__dict__.update(state, filesystem=opened, cache=memory_cache(), _latest=LatestListing())
 
     def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
-        """Return the directory itself: it has no snapshots, and a query holds on to a listing only."""
+        """Return the directory itself: it has no snapshots, and a query only holds on to a listing."""
         return self
 
     @property
@@ -97,7 +97,7 @@ class ParquetDirectory:
 
     @property
     def stored_schema(self) -> pa.Schema | None:
-        """The declared schema: which of its columns files hold is seen in the files."""
+        """The declared schema. Which of its columns the files hold is known only from the files."""
         return self.declared_schema
 
     @property
@@ -255,7 +255,7 @@ def open_directory(
     disk_cache: DiskCache | None = None,
     look: TableLook | None = None,
 ) -> ParquetDirectory:
-    """Open the table in a directory; see :func:`secateur.open_table`. `look`: what lies there, if that is known.
+    """Open the table in a directory; see :func:`secateur.open_table`. `look`: what is there, if that is known.
 
     Raises TableNotFound if there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
     """
@@ -301,7 +301,7 @@ def open_registered(
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory:
-    """Open a table as a catalog has it: with its schema, and its partitions if it keeps them. Raises ValueError."""
+    """Open a table with the schema, and the partitions if any, that a catalog has for it. Raises ValueError."""
     redacted, resolved, root = resolve_location(location, None)
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)

@@ -145,7 +145,7 @@ class DeleteFileIndex:
 
     @cached_property
     def _first_untouched(self) -> np.ndarray:
-        """The lowest data sequence number that each delete file does not apply to."""
+        """For each delete file the lowest data sequence number to which it does not apply."""
         sequence = self.files.column("sequence").to_numpy()
         return np.where(self.files.column("content").to_numpy() == EQUALITY_DELETES, sequence, sequence + 1)
 
@@ -188,7 +188,7 @@ class DeleteFileIndex:
 
     @cached_property
     def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Data files, ascending, with the delete files that apply to them, apart from sequence numbers and paths.
+        """Data files, ascending, with the delete files that may apply to them, whatever sequence numbers and paths say.
 
         One group per partition, and one of all data files with the equality deletes of unpartitioned specs.
         """
@@ -226,7 +226,7 @@ class DeleteFileIndex:
 
 
 def _at(known: tuple[np.ndarray, pa.Array], files: np.ndarray) -> pa.Array:
-    """Return the values of given files, from those of all files of a spec."""
+    """Return the values of the given files, out of the values of all files of a spec."""
     rows, values = known
     if not np.isin(files, rows).all():
         raise UnsupportedTable("manifests of one partition spec have different partition fields")

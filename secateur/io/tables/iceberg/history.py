@@ -1,6 +1,6 @@
-"""What came between two snapshots of an Iceberg table.
+"""Find what came between two snapshots of an Iceberg table.
 
-The snapshot that added a file stands in its manifest entry, and what a snapshot did in its summary. Source: Iceberg's
+A file's manifest entry names the snapshot that added it, and a snapshot's summary says what it did. Source: Iceberg's
 specification, "Snapshots" and "Manifest Entry Fields".
 """
 
@@ -25,7 +25,7 @@ from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 from secateur.io.tables.listing import Listing
 
 _OLD, _NEW = frozenset({False}), frozenset({True})  # whether the rows of a file are new; both is possible
-_UNKNOWN = -1  # a snapshot that no manifest tells: its files count as new, rather a row twice than none
+_UNKNOWN = -1  # no manifest names the snapshot: its files count as new, since a row read twice beats a lost one
 _MOST_NAMED = 5  # snapshots in a message
 
 
@@ -45,14 +45,14 @@ class IcebergHistory:
         return self.table.id
 
     def snapshot_of(self, listing: Listing) -> int | None:
-        """Return the same: every listing is that of a snapshot."""
+        """Return the snapshot itself: every listing belongs to one."""
         return self.table.id
 
     def new_files(self, since: int, listing: Listing) -> NewFiles:
         """Return the live files that were added after a snapshot, by appends and overwrites.
 
-        Files that a `replace` wrote hold no new rows if all files that it replaced were there before, and only new ones
-        if none was.
+        Files that a `replace` wrote hold no new rows if all files that it replaced were there before, and only new rows
+        if none of them was.
         """
         between = {snapshot.snapshot_id: snapshot for snapshot in self._between(since, self.table.snapshot_of)}
         origins = _Origins(self.table, between)
@@ -70,7 +70,7 @@ class IcebergHistory:
         return NewFiles(np.flatnonzero(np.isin(added_by, [*new, _UNKNOWN])))
 
     def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
-        """Return the files that the appends between two snapshots added; all of the table's, without a first one."""
+        """Return the files that the appends between two snapshots added; without a first one, all of the table."""
         last = self._known(upto)
         at_last = replace(self.table, snapshot_of=last)
         if after is None or last is None:
@@ -106,7 +106,7 @@ class IcebergHistory:
         return known
 
     def _between(self, since: int, last: Snapshot | None) -> list[Snapshot]:
-        """Return the snapshots after one of them up to another, oldest first. Raises UnknownSnapshot."""
+        """Return the snapshots after one up to another, oldest first. Raises UnknownSnapshot."""
         self._known(since)
         path, snapshot = [], last
         while snapshot is not None and snapshot.snapshot_id != since:
@@ -133,13 +133,13 @@ class IcebergHistory:
 
 @dataclass(frozen=True)
 class _Origins:
-    """Whether the rows that each snapshot's files hold came after the first of them."""
+    """Whether the files that each snapshot added hold rows that came after a given snapshot."""
 
     table: IcebergSnapshot
     between: Mapping[int, Snapshot]
 
     def of(self, snapshot_id: int) -> frozenset[bool]:
-        """Return whether rows in the files that a snapshot added are new; a snapshot from before adds old ones."""
+        """Return whether the rows in a snapshot's added files are new; those of an earlier snapshot are old."""
         if snapshot_id == _UNKNOWN:
             return _NEW
         snapshot = self.between.get(snapshot_id)
@@ -156,13 +156,13 @@ class _Origins:
         return {}
 
     def _of_rewrite(self, snapshot: Snapshot) -> frozenset[bool]:
-        """Return whether the rows that a rewrite moved are new: as those of the files that it removed.
+        """Return whether the rows that a rewrite moved are new: they are if those of the files that it removed are.
 
-        A rewrite that removed none is no rewrite, and its files count as new: rather a row twice than none.
+        If it removed no files, its files count as new, because a row read twice is better than a lost one.
         """
         assert snapshot.parent_snapshot_id is not None, "it comes after another one"
         parent = self.table.metadata.snapshot_by_id(snapshot.parent_snapshot_id)
-        before, after = (replace(self.table, snapshot_of=entry).entries[0].files for entry in (parent, snapshot))
+        before, after = (replace(self.table, snapshot_of=end).entries[0].files for end in (parent, snapshot))
         is_gone = ~truths(pc.is_in(before.column("path"), value_set=after.column("path")))
         sources = np.unique(_added_by(before)[is_gone]).tolist()
         return frozenset().union(*map(self.of, sources)) if sources else _NEW
@@ -175,11 +175,11 @@ def _added_by(files: pa.RecordBatch) -> np.ndarray:
 
 
 def _operation(snapshot: Snapshot) -> Operation:
-    """Return what a snapshot did. One that does not tell has appended: rather a row twice than none."""
+    """Return what a snapshot did; "append" if it does not say, because a row read twice is better than a lost one."""
     return Operation.APPEND if snapshot.summary is None else snapshot.summary.operation
 
 
 def _bytes(snapshot: Snapshot) -> int:
-    """Return the bytes of a snapshot's data files as its summary tells them; 0 if it does not."""
+    """Return the bytes of a snapshot's data files by its summary; 0 if the summary does not have them."""
     size = None if snapshot.summary is None else snapshot.summary.additional_properties.get("total-files-size")
     return int(size) if size is not None and size.isdigit() else 0

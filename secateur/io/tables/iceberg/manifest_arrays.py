@@ -117,7 +117,7 @@ class Entries:
         return table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], FILES)
 
     def values(self, name: str, field_id: int) -> tuple[np.ndarray, pa.Array]:
-        """Return the files, ascending, that have a value (``null_counts``, ``lower``) for a field, and the values."""
+        """Return the files, ascending, with a value (``null_counts``, ``lower``) for a field, and the values."""
         rows, values = [np.zeros(0, np.int64)], []
         for begin, manifest in zip(self._begin.tolist(), self.manifests, strict=False):
             entries, of_manifest = getattr(manifest, name).of(field_id)

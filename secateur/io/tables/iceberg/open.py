@@ -47,7 +47,7 @@ def open_iceberg(
 ) -> IcebergTable:
     """Open an Iceberg table: `source` is an identifier in a catalog, a location, or a PyIceberg table.
 
-    A function in its place tells the metadata file of now, or the table's directory.
+    A function in its place returns the current metadata file, or the table's directory.
 
     Raises TableNotFound, UnknownSnapshot.
     """
@@ -180,7 +180,7 @@ def _from_metadata(location: str) -> Table:
 
 
 def _told_by(tells: Callable[[], str]) -> Table:
-    """Load the table at the location that a function tells: a metadata file, which never changes, or a directory."""
+    """Load the table at the location that a function returns: a metadata file, which never changes, or a directory."""
     location = tells()
     return _metadata_once(location) if is_metadata_file(location) else _from_directory(location)
 
@@ -198,7 +198,7 @@ def _from_directory(location: str) -> Table:
 
 @lru_cache(maxsize=64)
 def _cached_metadata(location: str, size: int, modified: int) -> Table:
-    """Load a metadata file, cached by size and time: a table that is dropped and made again may reuse the name."""
+    """Load a metadata file, cached by size and time: a table that is dropped and recreated may reuse the name."""
     return _from_metadata(location)
 
 
