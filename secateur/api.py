@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from secateur.io.tables.open import Source
     from secateur.keys import Keys, On
 
-MOST_REMEMBERED = 2_000  # longest predicate text, in characters, whose nodes are cached
-OWN_FUNCTION = "has_token"  # if the text has it, Spark gets the predicate as the tree prints it
+MOST_REMEMBERED = 2_000  # characters of the longest predicate text whose nodes are cached
+OWN_FUNCTION = "has_token"  # unknown to Spark: a text that has it is printed from its tree for Spark
 DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
 
 add_reporter(log_plan)
@@ -165,9 +165,9 @@ def prune(
         Values for the parameters in SQL text: a mapping for ``:name``, a list for ``?``, as in ``spark.sql(text,
         args)``. A list as a value stands for its elements, as in ``id IN (:ids)``.
     keys
-        Ask for the rows whose values in the columns `on` equal those of one of these keys too, as in a left semi join.
-        Keys are a frame (Arrow, pandas, Polars, or whatever has an Arrow stream; a Spark DataFrame), or for one column
-        a list or array. They are compared as Spark's join would compare them.
+        Also ask for rows whose values in the columns `on` equal one of these keys, as in a left semi join. Keys are a
+        frame (Arrow, pandas, Polars, or anything with an Arrow stream; a Spark DataFrame), or for one column a list or
+        array. They are compared as Spark's join would compare them.
     on
         The columns to compare the keys with: a name, several, or a mapping of the table's names to those of the keys.
     null_safe

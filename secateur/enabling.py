@@ -79,7 +79,7 @@ def disable(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """The result for one relation of a query."""
+    """The plan of one relation of a query."""
 
     location: str
     reason: str  # what EXPLAIN shows; if there is no plan, why the relation was not pruned

@@ -24,7 +24,7 @@ class MixedRewrite(SecateurError):
 
 
 class TableChanged(SecateurError):
-    """Rows of a table that a stream reads were changed or removed, which a stream of new rows cannot tell."""
+    """Rows of a table that a stream reads were changed or removed, which a stream of new rows cannot express."""
 
 
 class InvalidParquet(SecateurError):

@@ -19,9 +19,9 @@ Keys = Any  # pyarrow, pandas, Polars, a Spark DataFrame, numpy, or a sequence o
 
 
 def semi_join(keys: Keys, on: On | None, *, null_safe: bool = False) -> SemiJoin:
-    """Return the semi join of a table with keys: those of a frame's columns, or the values of a list.
+    """Return the semi join of a table with keys: the rows of a frame, or the values of a list.
 
-    `on` has names of the table's columns, which the frame has too, or maps them to the frame's.
+    `on` has the names of the table's columns if the frame has the same names, or maps them to the frame's names.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def _table(keys: Keys, names: Sequence[str]) -> pa.Table:
 
 
 def _frame(keys: Keys) -> pa.Table | None:
-    """Return a frame of any library as a table; None for what is none."""
+    """Return a frame of any library as a table; None for any other object."""
     if isinstance(keys, pa.Table):
         return keys
     if isinstance(keys, pa.RecordBatch):
@@ -86,7 +86,7 @@ def _frame(keys: Keys) -> pa.Table | None:
         return None
     try:
         return pa.table(keys)
-    except (pa.ArrowInvalid, TypeError):  # a stream of one column, as a series is
+    except (pa.ArrowInvalid, TypeError):  # a stream of one column, such as a series
         return None
 
 

@@ -1,4 +1,4 @@
-"""Log every plan of this process as a line of JSON: what was asked, and what had to be read."""
+"""Log every plan of this process as a line of JSON: the predicate, and what had to be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATH_VARIABLE = "SECATEUR_LOG"  # environment variable: the file to append to
 LITERALS_VARIABLE = "SECATEUR_LOG_LITERALS"  # environment variable: 1 writes literals as they are
 _log = logging.getLogger("secateur")
 _chosen: str | None = None
-_warned: set[str] = set()  # paths that could not be written; told once
+_warned: set[str] = set()  # paths that could not be written; each is reported once
 
 
 def log_to(path: str | os.PathLike[str] | None) -> None:
@@ -43,7 +43,7 @@ def log_plan(report: Report) -> None:
 
 
 def record_of(report: Report) -> dict[str, object]:
-    """Return what is logged of a plan; see docs/howto.md. Literals are hashed unless the environment asks for them."""
+    """Return the log record of a plan; see docs/howto.md. Literals are hashed unless the environment asks for them."""
     shape, (first, last) = report.shape, (report.stages[0].before, report.stages[-1].after)
     as_they_are = os.environ.get(LITERALS_VARIABLE) == "1"
     return {

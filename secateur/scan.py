@@ -126,7 +126,7 @@ class Scan(PlannedScan):
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Return the matching rows as a relation of a connection to DuckDB; each query on it reads them anew.
+        """Return the matching rows as a relation of a connection to DuckDB; each query on it reads them again.
 
         Raises PackageMissing without DuckDB, and as :meth:`to_batches` does.
         """

@@ -20,7 +20,7 @@ _SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
-    # Without it every Python task waits some 40 ms for TCP (Nagle's algorithm and delayed acknowledgement).
+    # Without this every Python task waits some 40 ms for TCP (Nagle's algorithm and delayed acknowledgement).
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
@@ -85,7 +85,7 @@ def _killed_if_interrupted() -> Iterator[None]:
         processes.append(subprocess.Popen(*arguments, **options))
         return processes[-1]
 
-    launcher.Popen = recorded  # by which `launch_gateway` starts the JVM
+    launcher.Popen = recorded  # `launch_gateway` starts the JVM with it
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""An archive of this package for executors that lack it: with what it requires, or alone."""
+"""Make an archive of this package for executors that lack it: with its requirements, or alone."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 def pack(archive: str | os.PathLike[str], without: Collection[str] = ()) -> list[str]:
-    """Write an archive for executors: a ``.tar.gz`` with all that this package requires, or a ``.zip`` of it alone.
+    """Write an archive for executors: a ``.tar.gz`` with everything that this package requires, or a ``.zip`` without.
 
-    Compiled packages are those of this process: executors need its platform and its minor version of Python.
+    Compiled packages come from this process: executors need the same platform and the same minor version of Python.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _installed_files(package: str) -> Iterator[tuple[Path, str]]:
 
 
 def _required(package: str, known: set[str]) -> list[str]:
-    """Return the installed packages that a package requires, at any remove, without those known."""
+    """Return the installed packages that a package requires, directly or indirectly, without those known."""
     packages = []
     for requirement in distribution(package).requires or ():
         match = _NAME.match(requirement)

@@ -359,7 +359,7 @@ def _bytes_keys(array: pa.Array) -> Keys:
 
 
 def byte_matrix(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of BYTES keys, and which of them are of the value: uint8 and bool of shape (n, 8 x words)."""
+    """Return the bytes of BYTES keys, and which of them belong to the value: uint8 and bool of shape (n, 8 x words)."""
     *body, length = keys.words
     matrix = np.stack(body, axis=1).astype(">u8").view(np.uint8).reshape(len(keys), 8 * len(body))
     return matrix, np.arange(matrix.shape[1]) < length[:, None]

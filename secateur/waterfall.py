@@ -25,7 +25,7 @@ PANELS_ACROSS = 2
 PANEL_WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 5.2, 1.95, 0.75  # inches
 BAR_HEIGHT = 0.36
 LABEL_SHARE = 0.42  # share of a panel's width for labels, beside the longest bar's
-LEAST_SHARE = 0.003  # of the axis, of a bar that is not nothing
+LEAST_SHARE = 0.003  # of the axis, so that a bar above zero is visible
 PICTURES = ("waterfall.png", "waterfall.svg")
 STYLE: Any = {
     "font.family": "sans-serif",

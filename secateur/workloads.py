@@ -1,4 +1,4 @@
-"""What the logged plans of a table ask for, and what that costs."""
+"""Summarise the logged plans of a table: what they ask for, and what they read."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def workload(table: Table | Source | None = None, *, log: str | os.PathLike[str]
 
 
 def _names_of(table: Table | Source) -> set[str]:
-    """Return the names under which a table may be logged; one that is gone is found by its name as given."""
+    """Return the names under which a table may be logged; for a table that is gone, its name as given."""
     names = {_plain(without_secrets(redacted_location(str(getattr(table, "location", table)))))}
     if isinstance(table, str | os.PathLike):
         names.add(_plain(os.path.abspath(table)))
@@ -115,7 +115,7 @@ def _plain(location: str) -> str:
 
 
 def _records(path: str) -> Iterator[dict[str, Any] | None]:
-    """Yield the plans of a log; None for a line that is none, such as one that a full disk has cut."""
+    """Yield the plans of a log; None for a line that is no plan, such as one that a full disk has truncated."""
     for line in read_lines(path):
         if line.strip():
             try:
@@ -125,7 +125,7 @@ def _records(path: str) -> Iterator[dict[str, Any] | None]:
 
 
 def _checked(record: Any) -> dict[str, Any]:
-    """Return a record with what a summary needs. Raises KeyError, TypeError, ValueError."""
+    """Return a record with the fields that a summary needs. Raises KeyError, TypeError, ValueError."""
     counts = {unit: _pair(record[unit]) for unit in _COUNTED}
     stages = [(str(stage["name"]), _pair(stage["bytes"])[1]) for stage in record["stages"]]
     texts = {name: str(record[name]) for name in ("table", "shape", "order", "at")}

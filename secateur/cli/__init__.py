@@ -1,4 +1,4 @@
-"""The command line, from ``secateur index`` to ``secateur drop``; one module per kind of command."""
+"""The command line, from ``secateur index`` to ``secateur drop``; one module per group of commands."""
 
 from __future__ import annotations
 

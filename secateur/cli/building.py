@@ -97,7 +97,7 @@ def index(
     named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *zone_map, *(() if auto == ("*",) else auto))
     require_columns(table, sort_key, named)
     with (
-        _told_if_interrupted(table),
+        _interruption_explained(table),
         spark_for_build(table, source.cluster, verbose) as spark,
         build_progress("indexing") as progress,
     ):
@@ -175,7 +175,7 @@ def refresh(
     done = sec.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
-            _told_if_interrupted(table),
+            _interruption_explained(table),
             spark_for_build(table, source.cluster, verbose) as spark,
             build_progress("indexing") as progress,
         ):
@@ -196,7 +196,7 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
         (done.segments_amended, "segments to amend" if done.dry_run else "segments amended"),
         (done.segments_merged, "small segments merged"),
     )
-    counts = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    counts = ", ".join(f"{number:,} {name}" for number, name in parts if number)
     return [("to do" if done.dry_run else "done", counts or "nothing, the index is up to date")]
 
 
@@ -219,7 +219,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
     done = sec.optimize_index(table, dry_run=True)
     if not dry_run and not done.is_in_order:
         with (
-            _told_if_interrupted(table),
+            _interruption_explained(table),
             spark_for_build(table, None, verbose) as spark,
             build_progress("merging") as progress,
         ):
@@ -249,7 +249,7 @@ def _show_estimate(estimate: BuildEstimate, savings: Sequence[Saving], as_json: 
     """Print what an index would cost and save."""
     if as_json:
         print_json(
-            {**asdict(estimate), "index_bytes": estimate.index_bytes, "savings": [asdict(one) for one in savings]}
+            {**asdict(estimate), "index_bytes": estimate.index_bytes, "savings": [asdict(saving) for saving in savings]}
         )
         return
     click.echo(str(estimate))
@@ -282,8 +282,8 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _told_if_interrupted(table: Table) -> Iterator[None]:
-    """On Ctrl-C, say whether an index was published."""
+def _interruption_explained(table: Table) -> Iterator[None]:
+    """On Ctrl-C, say whether the index was published."""
     before = snapshot_numbers(table.store)
     try:
         yield

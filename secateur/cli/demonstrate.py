@@ -88,7 +88,7 @@ def demo(
     same SQL is run by Spark alone and after sec.enable(spark). With --local it is lineitem of TPC-H on the disk, once
     in the order of its generator and once sorted by ship date. Answers are compared. Exits with 1 if any differ.
 
-    With PATH and PREDICATE, a table of your own is shown: what its index, or else its footers, prune, and what an index
+    With PATH and PREDICATE, it shows a table of your own: what its index, or else its footers, prune, and what an index
     could add, as text and as a page. Nothing is written to the table.
 
     \b
@@ -101,7 +101,7 @@ def demo(
     if path is not None:
         if predicate is None:
             raise click.UsageError("with PATH, give a PREDICATE too, as after WHERE in Spark SQL")
-        _show_own(path, predicate, directory, as_json)
+        _show_table(path, predicate, directory, as_json)
         return
     trouble = "" if local else s3_trouble()
     if trouble:
@@ -117,8 +117,8 @@ def demo(
         context.exit(FOUND_WRONG)
 
 
-def _show_own(path: str, predicate: str, directory: Path, as_json: bool) -> None:
-    """Show what a query on a table of the user has to read, without Spark."""
+def _show_table(path: str, predicate: str, directory: Path, as_json: bool) -> None:
+    """Show what a query on the user's own table has to read, without Spark."""
     plan = sec.prune(sec.open_table(path), predicate)
     page = directory / "plan.html"
     directory.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def read_keys(file: str, on: Mapping[str, str], table: Table) -> pa.Table:
 
 
 def _type(schema: pa.Schema, column: str) -> pa.DataType | None:
-    """Return the type of a column at the top, if it has an order; None lets the file decide."""
+    """Return the type of a top-level column, if it has an order; None lets the file decide."""
     (name, *rest) = split_name(column)
     type_ = None if rest or name not in schema.names else schema.field(name).type
     return type_ if type_ is not None and kind_of(type_) is not None else None

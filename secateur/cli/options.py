@@ -51,7 +51,7 @@ class TableArguments:
 
     @property
     def _is_name(self) -> bool:
-        """Whether PATH can be a name in Spark's catalog: it is no path, and nothing lies there."""
+        """Whether PATH can be a name in Spark's catalog: it does not look like a path, and no such file exists."""
         return "/" not in self.path and not os.path.exists(self.path)
 
     def _opened(self, spark: SparkSession | None) -> Table:

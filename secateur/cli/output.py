@@ -117,7 +117,7 @@ def count(number: int | None) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Format a share in per cent, with enough digits that a part above zero is not shown as zero."""
+    """Format a share in per cent, with enough digits that a small part does not become zero."""
     if not whole:
         return "-"
     percent = 100 * part / whole

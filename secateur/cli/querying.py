@@ -219,7 +219,7 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
 
 
 def _snapshot(plan: Scan) -> int | None:
-    """Return where the next plan can begin; None if it cannot be told."""
+    """Return the snapshot from which the next plan can continue; None if it is unknown."""
     with suppress(UnknownSnapshot, IndexFault):
         return plan.snapshot
     return None
@@ -242,7 +242,7 @@ def _show_wanted(plan: Scan, wanted: str) -> None:
 
 
 def _rows(plan: Scan) -> Iterator[str]:
-    """Yield every matching row as a JSON object; what JSON has no form for is text."""
+    """Yield every matching row as a JSON object; values that JSON lacks become text."""
     for batch in plan.to_batches():
         for row in batch.to_pylist():
             yield json.dumps(row, default=str, ensure_ascii=False)

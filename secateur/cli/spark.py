@@ -31,7 +31,7 @@ IN_PROCESS_BYTES = 4 << 30  # threads index a table of up to this size within a 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where Spark runs, as named on the command line; by default in this process, or as spark-submit was told."""
+    """Where Spark runs, as named on the command line; by default in this process, or as spark-submit says."""
 
     master: str | None = None
     remote: str | None = None
@@ -149,10 +149,10 @@ def step_progress() -> Iterator[Callable[[str, int, int], None] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def on_step(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = progress.add_task(what, total=total)
-            progress.update(tasks[what], total=total, completed=done)
+        def on_step(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step, total=total)
+            progress.update(tasks[step], total=total, completed=done)
 
         yield on_step
 
@@ -163,7 +163,7 @@ def _done(done: tuple[int, int, int], totals: tuple[int, int, int]) -> str:
 
 @dataclass
 class ProgressLines:
-    """A build's progress as lines on stderr, one every few seconds, with what is left by the bytes done so far."""
+    """Prints a build's progress to stderr, a line every few seconds, with an estimate of the time left."""
 
     title: str
     totals: tuple[int, int, int] = (0, 0, 0)
@@ -176,7 +176,7 @@ class ProgressLines:
         self.due = self.begun + LINE_SECONDS
 
     def on_progress(self, files: int, rows: int, size: int) -> None:
-        """Print what is done, if a line is due."""
+        """Print the progress, if a line is due."""
         now = time.monotonic()
         if now < self.due:
             return

@@ -37,7 +37,7 @@ _ADD = re.compile(r"\badd (\w+=(?:\[[^]]*\]|\{[^}]*\}))")
 
 
 class Interrupted(Exception):
-    """Ctrl-C; the message says what state was left behind."""
+    """Ctrl-C was pressed; the message says what state was left behind."""
 
 
 class ScriptGroup(click.Group):
@@ -91,12 +91,12 @@ def _flag(argument: str) -> str:
 
 
 def _end_quietly() -> None:
-    """End with 0 where nobody reads on, as in ``secateur prune ... | head``; Raises click.exceptions.Exit."""
+    """End with exit code 0 if the reader is gone, as in ``secateur prune ... | head``. Raises click's Exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush finds a reader
     raise click.exceptions.Exit(0)
 
 
 def _crashed(error: Exception) -> tuple[int, str]:
-    """Print where an unforeseen error comes from. Return the exit code and a line for the user."""
+    """Print the traceback of an unforeseen error. Return the exit code and a line for the user."""
     traceback.print_exception(error)
     return CRASHED, "this is a defect of secateur, not of the call; the lines above say where. Nothing was published"

@@ -41,11 +41,11 @@ def watch(
     with_spark: bool,
     as_json: bool,
 ) -> None:
-    """Refresh the indexes of tables whenever these change.
+    """Refresh the indexes of tables whenever the tables change.
 
-    A line says what was done; with --json it is an object. A refresh that fails is told on stderr, and tried again
-    later. Ctrl-C or SIGTERM ends with exit code 0, and no index is left half done. With --once the exit code is that of
-    the worst refresh.
+    Prints a line for everything that was done; with --json an object. A refresh that fails is reported on stderr, and
+    tried again later. Ctrl-C or SIGTERM ends with exit code 0, and no index is left half done. With --once the exit
+    code is that of the worst refresh.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def watch(
         stack.callback(signal.signal, signal.SIGTERM, before)
         try:
             for look in looks_of(*sources, interval=interval, once=once, vacuum=not no_vacuum, spark=spark):
-                _tell(look, as_json)
+                _print_look(look, as_json)
                 code = max(code, _code(look))
         except KeyboardInterrupt:
             say("ended")
@@ -76,7 +76,7 @@ def watch(
     context.exit(code if once else 0)
 
 
-def _tell(look: Look, as_json: bool) -> None:
+def _print_look(look: Look, as_json: bool) -> None:
     """Print one line at once, though nobody but a pipe may be listening."""
     if as_json:
         click.echo(json.dumps(_as_json(look), ensure_ascii=False))

@@ -113,14 +113,14 @@ def whole_directory(path: Path, write: Write) -> None:
     for left in path.parent.glob(f"{ASIDE}*"):
         shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=ASIDE, dir=path.parent) as aside:
-        made = Path(aside) / "new"
+        unfinished = Path(aside) / "new"
         try:
-            write(made)
+            write(unfinished)
         except OSError as error:
             raise DemoNotPossible(f"cannot make {path}: {error}") from None
         if path.exists():
             path.rename(Path(aside) / "old")
-        made.rename(path)
+        unfinished.rename(path)
 
 
 def _generate(path: Path, scale_factor: float, shape: Shape) -> None:
@@ -132,8 +132,8 @@ def _generate(path: Path, scale_factor: float, shape: Shape) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise DemoNotPossible(f"the data generator failed: {' '.join(command)}\n{done.stderr.strip()}")
-    made = path.parent / "generator" / "lineitem"
-    (made if made.is_dir() else made.parent).rename(path)  # a single part is written without a directory
+    output = path.parent / "generator" / "lineitem"
+    (output if output.is_dir() else output.parent).rename(path)  # a single part is written without a directory
 
 
 def _generator() -> str:

@@ -24,11 +24,11 @@ class Partner:
 
     process: subprocess.Popen[str]
 
-    def ask(self, what: Any) -> Any:
+    def ask(self, question: Any) -> Any:
         """Send a question and return the answer. Raises RuntimeError if the process has ended instead."""
         assert self.process.stdin is not None, "it was made with a pipe"
         assert self.process.stdout is not None, "it was made with a pipe"
-        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:

@@ -37,7 +37,7 @@ class Gate:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-        came, what, status, size = time.perf_counter(), described(environ), 0, 0
+        came, description, status, size = time.perf_counter(), described(environ), 0, 0
         requests = self.requests  # the current list: a request that hangs may be answered during the next measurement
 
         def answered(line: str, *rest: Any) -> Any:
@@ -50,10 +50,10 @@ class Gate:
             environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
             time.sleep(self.latency)
             answer, parts = self.answer(environ, answered)
-            size = 0 if what[0] == "HEAD" else len(answer)
+            size = 0 if description[0] == "HEAD" else len(answer)
             return parts
         finally:
-            requests.append(Request(*what, status, size, came, time.perf_counter()))
+            requests.append(Request(*description, status, size, came, time.perf_counter()))
 
     def answer(self, environ: dict[str, Any], start: Start) -> tuple[bytes, Iterable[bytes]]:
         """Return the body of the answer, and how it is sent."""

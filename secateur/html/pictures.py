@@ -1,5 +1,4 @@
-"""Drawings of millions of blocks in at most :data:`MOST_ACROSS` pixels, as SVG: numpy sums up, and nothing is drawn
-per block."""
+"""Draw millions of blocks in at most :data:`MOST_ACROSS` pixels, as SVG: numpy adds up what a pixel shows."""
 
 from __future__ import annotations
 
@@ -110,7 +109,7 @@ def _heights(bounds: ColumnBounds) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bars(at: np.ndarray, top: np.ndarray, height: np.ndarray) -> str:
-    """Return the path of bars one pixel wide; neighbours that are alike are one."""
+    """Return the path of bars one pixel wide; equal neighbours become one bar."""
     is_visible = height > 0
     at, top, height = at[is_visible], np.round(top[is_visible], 1), np.round(height[is_visible], 1)
     if not len(at):

@@ -1,4 +1,4 @@
-"""A plan as HTML: what each stage left, where its blocks lie, and the bounds that decided."""
+"""A plan as HTML: what each stage left, the blocks in file order, and the bounds that decided."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEANS = {
 
 
 def page(title: str, parts: Sequence[str]) -> str:
-    """Return a whole document, which needs nothing else."""
+    """Return a whole, self-contained document."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{fragment(parts)}</body></html>\n'
 
@@ -68,7 +68,7 @@ def plan_parts(plan: PlannedScan, level: int = 1) -> list[str]:
 
 
 def _table(plan: PlannedScan) -> str:
-    """Return what was there at first, and what each stage left, with bars of bytes."""
+    """Return a table of the initial counts and of those after each stage, with bars of bytes."""
     first = plan.report.stages[0].before
     head = "<tr><th>stage</th><th>files</th><th>blocks</th><th>rows</th><th>bytes</th><th>bytes left</th><th></th></tr>"
     rows = [_row("table", first, first, "")]

@@ -1,4 +1,4 @@
-"""The logged plans as HTML: the shapes for which most is read, and what each stage leaves of them."""
+"""The logged plans as HTML: the shapes that read the most, and what each stage leaves."""
 
 from __future__ import annotations
 

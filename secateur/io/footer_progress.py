@@ -17,12 +17,12 @@ T = TypeVar("T")
 def with_progress(footers: Iterable[T], count: int, location: str) -> Iterator[T]:
     """Yield what is read of `count` footers; if that takes seconds, warn how many are read, and what spares them."""
     begun = time.monotonic()
-    due, lines = begun + QUIET_SECONDS, 0
+    next_line, lines = begun + QUIET_SECONDS, 0
     for done, footer in enumerate(footers, 1):
         yield footer
         now = time.monotonic()
-        if now >= due and done < count:
+        if now >= next_line and done < count:
             left = (now - begun) / done * (count - done)
             remedy = "" if lines else f"; queries with an index read none: secateur index {location}"
             _log.warning("%d of %d footers read, about %.0f s left%s", done, count, left, remedy)
-            due, lines = now + SECONDS, lines + 1
+            next_line, lines = now + SECONDS, lines + 1

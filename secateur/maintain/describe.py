@@ -75,7 +75,7 @@ def undone(location: str, options: BuildOptions, columns: Sequence[Path], estima
         rows=estimate.rows,
         data_bytes=estimate.data_bytes,
         index_bytes=estimate.index_bytes,
-        location_bytes=sum(one.bytes for one in estimate.structures if one.structure == "page locations"),
+        location_bytes=sum(item.bytes for item in estimate.structures if item.structure == "page locations"),
         columns=tuple(".".join(path) for path in columns),
         bloom=tuple(column for kind, column in filters if kind == BLOOM),
         postings=tuple(column for kind, column in filters if kind == POSTINGS),

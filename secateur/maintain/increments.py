@@ -40,21 +40,21 @@ def with_increments_merged(
     """
     counts = int(segments.block_count.sum()), int(segments.row_count.sum())
     target = merged_target(options, segments.filters, *counts)
-    due = due_to_merge(segments, target)
-    if not len(due):
+    small = due_to_merge(segments, target)
+    if not len(small):
         return segments, 0
-    snapshot = snapshot_in_memory(segments.take(due), options, schema)
-    is_live_due = is_live[np.isin(segments.files.segment, due)]
-    sources = Sources(store, snapshot, partial(snapshot_in_memory, segments.take(due), options, schema))
+    snapshot = snapshot_in_memory(segments.take(small), options, schema)
+    is_live_small = is_live[np.isin(segments.files.segment, small)]
+    sources = Sources(store, snapshot, partial(snapshot_in_memory, segments.take(small), options, schema))
     try:
-        made = write_merged(sources, run_in_process, build, cut_anew(store, snapshot, is_live_due, target))
+        merged = write_merged(sources, run_in_process, build, cut_anew(store, snapshot, is_live_small, target))
     except IndexFault as fault:
-        _log.warning("%d small segments are not merged, as one cannot be read: %s", len(due), fault)
+        _log.warning("%d small segments are not merged, as one cannot be read: %s", len(small), fault)
         discard(store, build)
         return segments, 0
     stay = np.ones(len(segments), bool)
-    stay[due] = False
-    return joined(segments.take(np.flatnonzero(stay)), made), len(due)
+    stay[small] = False
+    return joined(segments.take(np.flatnonzero(stay)), merged), len(small)
 
 
 def remove_merged(store: FileStore, build: str, written: Segments, published: Segments) -> None:

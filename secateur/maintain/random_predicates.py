@@ -41,11 +41,11 @@ def python_values(keys: Sequence[Key], type_: pa.DataType) -> tuple[Any, ...]:
 def random_predicates(columns: Sequence[DrawnColumn], count: int, draw: np.random.Generator) -> Iterator[Predicate]:
     """Draw `count` predicates: `=`, IN, ranges, text patterns, IS NULL and their negations, under AND, OR and NOT."""
     usable = [column for column in columns if column.values]
-    made = 0
-    while usable and made < count:
+    drawn = 0
+    while usable and drawn < count:
         with suppress(InvalidPredicate):  # a value without a literal
             yield _tree(usable, int(draw.integers(1, MOST_LEAVES + 1)), draw)
-            made += 1
+            drawn += 1
 
 
 def _tree(columns: Sequence[DrawnColumn], leaves: int, draw: np.random.Generator) -> Predicate:

@@ -95,15 +95,15 @@ def watch(
 
 
 def _looks_once(watched: Sequence[_Watched]) -> Iterator[Look]:
-    for one in watched:
-        yield one.look(again=False)
+    for table in watched:
+        yield table.look(again=False)
 
 
 def _looks(watched: Sequence[_Watched], stop: threading.Event) -> Iterator[Look]:
     while not stop.is_set():
-        one = min(watched, key=lambda table: table.due)
-        if not stop.wait(max(0.0, one.due - time.monotonic())):
-            look = one.look(again=True)
+        table = min(watched, key=lambda table: table.due)
+        if not stop.wait(max(0.0, table.due - time.monotonic())):
+            look = table.look(again=True)
             if not look.is_unchanged:
                 yield look
 

@@ -1,4 +1,4 @@
-"""Aggregates: what statistics answer exactly, and which blocks may improve on the best value known.
+"""Answer aggregates from statistics where these are exact, and find the blocks that may improve on the best value.
 
 A block's statistics answer for its rows if all of them match and none is deleted. Its row count is then exact, and so
 is its null count if known. A bound is a value of the block if
@@ -256,7 +256,7 @@ def _extreme(values: pa.Array, greatest: bool) -> pa.Scalar | None:
 
 
 class Answers:
-    """The state of aggregates over blocks: what is known, and what must be read next.
+    """The state of aggregates over blocks: the results so far, and the blocks that must be read next.
 
     Counts request all their undecided blocks at once. MIN and MAX request a few at a time, best bound first, until no
     remaining bound is better than the best known value.

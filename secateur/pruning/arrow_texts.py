@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import truths
 
-_UTF8 = (  # what it is, byte by byte
+_UTF8 = (  # the valid sequences of bytes
     r"\A(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
     r"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
     r"|\xf4[\x80-\x8f][\x80-\xbf]{2})*\z"

@@ -22,7 +22,7 @@ from secateur.values import Keys, Kind, less, sorted_distinct
 
 @dataclass(frozen=True, eq=False)
 class JoinedColumn:
-    """The distinct keys of a column, in order; a NULL that is to be found has the place after them."""
+    """The distinct keys of a column, in order; if NULL is looked for, its place follows theirs."""
 
     keys: Keys
     has_null: bool = False
@@ -114,8 +114,8 @@ class KeyTuples:
             and self.null_safe == other.null_safe
             and [column.has_null for column in self.columns] == [column.has_null for column in other.columns]
             and all(
-                len(one) == len(two) and all(map(np.array_equal, one, two))
-                for one, two in zip(self._arrays, other._arrays, strict=True)
+                len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
+                for ours, theirs in zip(self._arrays, other._arrays, strict=True)
             )
         )
 

@@ -2,7 +2,7 @@
 
 A *place* is where a row stands by one column: among the NULLs before all values, at a value, or among the NULLs after
 all values. A block's rows begin no earlier than its *front*: its better bound, or the NULLs if these come first and it
-may hold one. So whatever is unknown of a block puts its front first.
+may hold one. So if something about a block is unknown, its front comes first.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OrderColumn:
 
     @property
     def null_rank(self) -> int:
-        """Where NULLs stand."""
+        """The rank of NULLs."""
         return NULLS_BEFORE if self.nulls_first else NULLS_AFTER
 
     @property
@@ -81,7 +81,7 @@ class Order:
 
     @property
     def first(self) -> OrderColumn:
-        """The first column, by which places are told."""
+        """The first column, which defines places."""
         return self.columns[0]
 
     @property
@@ -125,7 +125,7 @@ class Boundary:
 
     @property
     def key(self) -> Key | None:
-        """The value's key; None for NULLs, and for a bound of text that is longer than was kept of it."""
+        """The value's key; None for NULLs, and for a bound of text that was truncated."""
         if self.keys is None or (self.keys.kind is Kind.BYTES and int(self.keys.words[-1][0]) > 8 * self.keys.width):
             return None
         return self.keys.at(0)
@@ -184,16 +184,16 @@ def fronts_of(column: OrderColumn, zones: Zones) -> Fronts:
 
 
 def boundary_of(column: OrderColumn, zones: Zones, rows: np.ndarray, nulls: np.ndarray, n: int) -> Boundary | None:
-    """Return the first place up to which n rows are sure to stand, n at least 1; None if too few are.
+    """Return the first place up to which at least n rows certainly stand (n >= 1); None if there are too few.
 
-    `rows` counts the rows of each unit that are sure to be in the answer if they are early enough, `nulls` those of
-    them that are NULL (-1: unknown).
+    `rows` counts the rows of each unit that are certainly in the answer if they are early enough, `nulls` how many of
+    these are NULL (-1: unknown).
 
     Soundness
     ---------
-    A unit's values lie no later than its worse bound, its tail, so all its values count at the tail. NULLs that come
-    first count as such where their number is known, and at the tail where not, which is later; NULLs that come last
-    do not count, so where their number is unknown none of the unit's rows does.
+    A unit's values lie no later than its worse bound, its tail, so all its values count at the tail. If NULLs come
+    first and their number is known, they count at the NULLs; if it is unknown, they count at the tail, which is later.
+    NULLs that come last do not count; if their number is unknown, none of the unit's rows counts.
     """
     if column.nulls_first:
         known = np.maximum(nulls, 0)
@@ -228,7 +228,7 @@ def zones_in(column: OrderColumn, units: Statistics) -> Zones:
 
 
 def known_nulls(column: OrderColumn, zones: Zones, rows: np.ndarray) -> np.ndarray:
-    """Return the NULLs of each unit as far as zone maps tell: 0, all rows, or -1 for unknown."""
+    """Return the NULL count of each unit as far as zone maps show it: 0, all rows, or -1 for unknown."""
     if not column.nullable:
         return np.zeros(len(rows), np.int64)
     return np.where(zones.value == 0, rows, np.where(zones.null == 0, 0, -1))

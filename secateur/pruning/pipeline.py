@@ -121,7 +121,7 @@ class _Steps:
         with self.faults.tolerated():
             survivors = stage.prune(self.query, left)
         if survivors is None:
-            self.trail = [step.settled for step in self.trail]  # the index that numbers its blocks is given up
+            self.trail = [step.detached for step in self.trail]  # the index that numbers its blocks is given up
             survivors = left.opened(self.query.catalog.by_footers(left.files))
         self._record(stage.name, survivors, started, changed=True)
         return survivors

@@ -1,4 +1,4 @@
-"""Surviving blocks as plain arrays, pruned elsewhere: locations without statistics."""
+"""Surviving blocks that were pruned in other processes, as plain arrays: locations without statistics."""
 
 from __future__ import annotations
 

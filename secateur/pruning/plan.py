@@ -39,8 +39,8 @@ class ScanPlan:
     def __getstate__(self) -> dict[str, object]:
         """Pickle the plan as plain arrays, with blocks, outcomes and residuals computed, and without the index."""
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        trail = tuple(left.settled for left in self.trail)
-        return {**state, "survivors": self.survivors.settled, "trail": trail, "residuals": self.residuals}
+        trail = tuple(left.detached for left in self.trail)
+        return {**state, "survivors": self.survivors.detached, "trail": trail, "residuals": self.residuals}
 
     @cached_property
     def sql(self) -> str:

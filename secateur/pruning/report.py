@@ -80,7 +80,7 @@ class AuditReport:
 
 @dataclass(frozen=True)
 class Since:
-    """The files that a plan asks for: those that came after a snapshot of the table, or of a directory's index."""
+    """The files that a plan asks for: files that came after a snapshot of the table, or of a directory's index."""
 
     snapshot: int
     files: int

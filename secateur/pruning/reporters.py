@@ -44,7 +44,7 @@ def remove_reporter(reporter: Reporter) -> None:
         _reporters = tuple(other for other in _reporters if other != reporter)
 
 
-def tell(report: Report) -> None:
+def notify(report: Report) -> None:
     """Call every reporter."""
     for reporter in _reporters:
         try:

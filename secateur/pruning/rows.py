@@ -92,7 +92,7 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _evaluated(leaf: Leaf) -> Iterator[object]:
-    """Yield what is evaluated on rows of a leaf: everything below it, and the values that it tests."""
+    """Yield everything in a leaf that is evaluated on rows: all nodes below it, and the values that it tests."""
     for part in everything_in(leaf):
         yield part
         if isinstance(part, TextMatch) and isinstance(part.test, OfValue):

@@ -36,7 +36,7 @@ class PredicateShape:
     literals: tuple[str, ...]  # as Spark SQL; of a long list only how many they are
 
     def hashed(self) -> tuple[str, ...]:
-        """Return the literals as hashes of 32 bits: equal ones can be told, and are not shown."""
+        """Return the literals as hashes of 32 bits, which show only which of them are equal."""
         return tuple(hashlib.blake2b(text.encode(), digest_size=4).hexdigest() for text in self.literals)
 
 

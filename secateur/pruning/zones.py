@@ -36,7 +36,7 @@ class Zones:
 
     @property
     def has_values(self) -> bool:
-        """Whether every unit is known to be able to hold a value, for example if one flag stands for all of them."""
+        """Whether one flag stands for all units and says that they can hold a value."""
         return self.value.strides == (0,) and len(self.value) > 0 and bool(self.value[0])
 
     def take(self, indices: np.ndarray | slice) -> Zones:

@@ -117,5 +117,5 @@ def _of_parts(values: pa.Array, edges: np.ndarray) -> Zones:
     lower, upper, nulls, nans = zip(*measured, strict=True)
     type_ = pa.binary() if kind_of(values.type) is Kind.BYTES else values.type
     low, high = (pa.array(list(side), type_) for side in (lower, upper))
-    made = zonemap.from_bounds(values.type, low, high, np.array(nulls), np.array(nans), counts)
-    return made.zones(counts)
+    zone_map = zonemap.from_bounds(values.type, low, high, np.array(nulls), np.array(nans), counts)
+    return zone_map.zones(counts)

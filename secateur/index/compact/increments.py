@@ -1,10 +1,11 @@
-"""Choose the increments that a refresh merges, so that an index that grows bit by bit stays fast to ask.
+"""Choose the increments that a refresh merges, so that look-ups stay fast in an index that grows bit by bit.
 
-An increment is what one build, refresh or merge wrote. A look-up asks every segment and every bloom matrix, so there
-should be few. As in a log-structured merge tree, increments are merged with all smaller ones as soon as these together
-are half as large. What is left is more than twice as large as all smaller ones together, so n blocks lie in at most
-log3(n) + 1 increments. A block that moves comes into an increment at least 1.5 times as large as its own, so it moves
-at most log1.5(n) times. Of 1,000 equal appends the mean is 4 increments at a time, and 9 writes of a block.
+An increment is the segments that one build, refresh or merge wrote. A look-up asks every segment and every bloom
+matrix, so there should be few. As in a log-structured merge tree, an increment is merged with all smaller ones as soon
+as these together are half as large. Every increment that stays is more than twice as large as all smaller ones
+together, so n blocks lie in at most log3(n) + 1 increments. A block that moves comes into an increment at least 1.5
+times as large as its own, so it moves at most log1.5(n) times. With 1,000 equal appends there are 4 increments at a
+time on average, and a block is written 9 times.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS
 from secateur.index.segments.segment_table import Segments
 from secateur.ragged import offsets_of
 
-GROWTH = 1.5  # times the size of its largest part that a merged increment has at least
-MOST_BYTES = 1 << 30  # of index files that one refresh merges: bounds what an append may have to wait for
+GROWTH = 1.5  # a merged increment is at least this many times as large as its largest part
+MOST_BYTES = 1 << 30  # of index files that one refresh merges: bounds how long an append may have to wait
 
 
 def due_to_merge(segments: Segments, target: int) -> np.ndarray:

@@ -52,14 +52,14 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
     orders = _orders(store, snapshot, free)
     worth = _is_filled(segments, is_live, target) & ~fixed
     cut = _cut(segments, orders, worth, target)
-    little = np.zeros(len(segments), bool)
-    while True:  # what leaves a build makes its matrices smaller; a second run must find nothing to do
+    in_small = np.zeros(len(segments), bool)
+    while True:  # segments that leave a build make its matrices smaller; a second run must find nothing to do
         cut = Regrouping(np.union1d(np.flatnonzero(fixed), cut.stay), cut.merged)
-        smaller = _in_small_matrices(segments, cut, blocks) & ~little
+        smaller = _in_small_matrices(segments, cut, blocks) & ~in_small
         if not smaller.any():
             return cut
-        little |= smaller
-        cut = _cut(segments, orders, worth & ~little, target)
+        in_small |= smaller
+        cut = _cut(segments, orders, worth & ~in_small, target)
 
 
 def merged_target(options: BuildOptions, filters: Sequence[Filter], blocks: int, rows: int) -> int:
@@ -101,15 +101,15 @@ def _in_small_matrices(segments: Segments, cut: Regrouping, blocks: int) -> np.n
     A look-up reads its rows from every matrix, so there should be few: those of recent builds are merged until they are
     a good part of the whole. The segments that are made have one more build.
     """
-    little = np.zeros(len(segments), bool)
+    in_small = np.zeros(len(segments), bool)
     stays = np.zeros(len(segments), bool)
     stays[cut.stay] = True
     for bloom_matrices in segments.bloom_matrices.values():
         least = LEAST_MATRIX * min(blocks, MATRIX_BLOCKS)
         small = {name for name, n in live_blocks_by_build(bloom_matrices, stays).items() if 0 < n < least}
         if cut.merged or len(small) > 1:
-            little[bloom_matrices.segments_in(build_of(name) in small for name in bloom_matrices.file_name)] = True
-    return little
+            in_small[bloom_matrices.segments_in(build_of(name) in small for name in bloom_matrices.file_name)] = True
+    return in_small
 
 
 def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, target: int) -> Regrouping:

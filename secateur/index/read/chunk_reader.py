@@ -25,7 +25,7 @@ LEAST_SHARED = 16  # chunks; fewer are decoded in the calling thread
 Arrays = list[np.ndarray]
 
 
-class PieceCache(Protocol):
+class RangeCache(Protocol):
     """Keeps byte ranges of index files closer than the store; its own failures count as misses."""
 
     def find(self, key: str) -> bytes | None:
@@ -52,7 +52,7 @@ class ChunkReader:
     """Reads chunks from a store, or from the local disk cache, which keeps them unencoded."""
 
     store: Store
-    disk: PieceCache | None
+    disk: RangeCache | None
     reads: Reads
     ahead: dict[IndexChunk, Arrays | IndexFault] = field(default_factory=dict)  # prefetched, not requested yet
 

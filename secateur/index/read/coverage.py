@@ -1,8 +1,8 @@
 """Which live files the index covers: its entries matched with the table's files, once per pair of snapshots.
 
 An index entry belongs to a file *identity* (path, size, modification time, witness). A live file without an entry for
-its own identity is not covered: its blocks come from its footer. So a stale, partial or broken index answers for what
-it knows and for nothing else.
+its own identity is not covered: its blocks come from its footer. So a stale, partial or broken index is used only for
+the files that it covers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from secateur.pruning.report import Counts
 from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of
 
-MOST_GONE = 1 << 16  # blocks of files that are gone that are believed of any table, however small it is now
+MOST_GONE = 1 << 16  # blocks of files that are gone: so many are accepted for any table, however small it is now
 
 
 class LiveFiles(Protocol):
-    """The files of a table snapshot, and what their names say."""
+    """The files of a table snapshot, with statistics from their names and the table's metadata."""
 
     @property
     def id(self) -> Hashable:
@@ -69,7 +69,7 @@ class LiveFiles(Protocol):
         """Return the deleted positions of some files, ascending; None where they cannot be read."""
 
     def holders(self, question: Question) -> np.ndarray | None:
-        """Return which files may hold a match, by the table's own metadata; None where it does not say."""
+        """Return which files may hold a match, by the table's own metadata; None if that does not say."""
 
 
 class NamesOnly:

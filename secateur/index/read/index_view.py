@@ -15,7 +15,7 @@ from secateur.errors import IndexFault
 from secateur.index.model import BlockTable, Store, StoredFile
 from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
-from secateur.index.read.chunk_reader import ChunkReader, PieceCache
+from secateur.index.read.chunk_reader import ChunkReader, RangeCache
 from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, is_survivor, uncovered
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
@@ -46,7 +46,7 @@ class Caches:
 
     store: Store
     memory: ByteCache
-    disk: PieceCache | None = None
+    disk: RangeCache | None = None
 
 
 class IndexView:
@@ -333,7 +333,7 @@ class IndexView:
         return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.groups.block_begin)))
 
     def file_zones(self, column: Field) -> Zones | None:
-        """Return what the names of the live files say about a column."""
+        """Return the zone maps of a column that come from the names of the live files."""
         return self._live.zones(column)
 
     def is_indexed(self, column: Field) -> bool:

@@ -111,12 +111,12 @@ class IndexMemory:
         known = (stored for column in columns if (stored := self.called(column)) is not None)
         for column in (None, *known):
             kind = BLOCKS if column is None else ZONE
-            what: tuple[Hashable, ...] = (kind,) if column is None else (kind, column)
+            part: tuple[Hashable, ...] = (kind,) if column is None else (kind, column)
             directory = self._directory(kind, column)
             if directory is None:
                 continue
             for group, of_group in self.by_group(segments):
-                resident = self.cache.peek(self._group_key(what, group))
+                resident = self.cache.peek(self._group_key(part, group))
                 if resident is not None:
                     of_group = of_group[~resident.loaded[of_group - self.groups.group_begin[group]]]
                 chunks, size = chunks + len(of_group), size + int(directory.size[of_group].sum())
@@ -203,8 +203,8 @@ class IndexMemory:
             self._group_key((BLOCKS,), group), lambda: ResidentBlocks(groups.blocks_of(group), groups.files_of(group))
         )
 
-    def _group_key(self, what: tuple[Hashable, ...], group: int) -> Hashable:
-        return (self.store.location, self.groups.keys[group], *what)
+    def _group_key(self, part: tuple[Hashable, ...], group: int) -> Hashable:
+        return (self.store.location, self.groups.keys[group], *part)
 
     def _missing(self, residents: Sequence[Resident], wanted: Wanted) -> Iterator[tuple[Resident, int, int]]:
         """Yield what is not loaded yet: (arrays, position of the segment within them, segment)."""
@@ -321,7 +321,7 @@ class IndexMemory:
     def _by_segment(
         self,
         kind: str,
-        what: Field | Filter | None,
+        subject: Field | Filter | None,
         directory: Directory | None,
         segments: np.ndarray,
         decode: Callable[[int, Arrays, str], Value],
@@ -330,13 +330,13 @@ class IndexMemory:
         if directory is None:
             return [None] * len(segments)
         names = self.snapshot.segments.name
-        keys = {s: (self.store.location, names[s], kind, what) for s in segments.tolist() if directory.size[s]}
+        keys = {s: (self.store.location, names[s], kind, subject) for s in segments.tolist() if directory.size[s]}
         missing = [s for s, key in keys.items() if not self.cache.holds(key)]
         read = dict(zip(missing, self._read(kind, directory, missing), strict=True))
         values: dict[int, Value] = {}
         for segment, key in keys.items():
             with self.faults.tolerated():
-                load = self._loader(decode, segment, kind, what, directory, read.get(segment))
+                load = self._loader(decode, segment, kind, subject, directory, read.get(segment))
                 values[segment] = self.cache.get(key, load)
         return [values.get(segment) for segment in segments.tolist()]
 
@@ -345,7 +345,7 @@ class IndexMemory:
         decode: Callable[[int, Arrays, str], Value],
         segment: int,
         kind: str,
-        what: Field | Filter | None,
+        subject: Field | Filter | None,
         directory: Directory,
         read: Arrays | IndexFault | None,
     ) -> Callable[[], Value]:
@@ -353,7 +353,7 @@ class IndexMemory:
 
         def load() -> Value:
             arrays = self._read(kind, directory, [segment])[0] if read is None else read
-            return decode(segment, _sound(arrays), self._where(segment, kind, what))
+            return decode(segment, _sound(arrays), self._where(segment, kind, subject))
 
         return load
 
@@ -416,8 +416,8 @@ class IndexMemory:
     def _block_count(self, segment: int) -> int:
         return int(self.snapshot.segments.block_count[segment])
 
-    def _where(self, segment: int, kind: str, what: Field | Filter | None) -> str:
-        of = "" if what is None else f" of {'.'.join(what.path)}"
+    def _where(self, segment: int, kind: str, subject: Field | Filter | None) -> str:
+        of = "" if subject is None else f" of {'.'.join(subject.path)}"
         return f"{self.snapshot.segments.name[segment]}: chunk {kind}{of}"
 
 

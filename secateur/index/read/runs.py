@@ -71,7 +71,7 @@ class SegmentRun:
         return resident.zones.take(self.within)
 
     def _by_name(self, zones: Zones) -> Zones:
-        """Return what file names say about the blocks; unknown for blocks whose files cannot be determined."""
+        """Return the blocks' zone maps by file names; unknown for blocks whose files cannot be determined."""
         table, known = self._blocks
         entry = int(self.memory.groups.files_of(self.group)[0]) + table.file[self.within].astype(np.int64)
         live = self.live[np.where(known, entry, 0)]

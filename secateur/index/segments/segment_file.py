@@ -42,7 +42,7 @@ FILTER_KINDS = (SIZE_CLASS, POSTING)  # one per filter
 
 @dataclass(frozen=True)
 class SegmentData:
-    """What a build knows about a segment before it is encoded."""
+    """The contents of a segment before it is encoded."""
 
     files: Sequence[FileIdentity]
     blocks: BlockTable

@@ -30,7 +30,7 @@ BLOCK_TABLE: ChunkName = (BLOCKS, -1)
 
 @dataclass(frozen=True)
 class SegmentSummary:
-    """What a build task returns for a segment that it wrote: all that the driver ever sees of it."""
+    """The result of a build task for a segment that it wrote: all that the driver ever sees of the segment."""
 
     name: str
     size: int
@@ -69,7 +69,7 @@ class FileTable:
 
 @dataclass(frozen=True)
 class FileCounts:
-    """What every file of the segments holds: arrays of shape (n_files,)."""
+    """The counts of every file of the segments: arrays of shape (n_files,)."""
 
     block_count: np.ndarray
     row_count: np.ndarray

@@ -318,8 +318,8 @@ class Snapshot:
     def _arrays(self, chunk: str, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
         arrays = self._contents.arrays(chunk, self._read)
         if [array.dtype for array in arrays] != [*dtypes]:
-            stored, due = (", ".join(map(str, types)) for types in ([array.dtype for array in arrays], dtypes))
-            raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {stored or 'nothing'} instead of {due}")
+            stored, expected = (", ".join(map(str, types)) for types in ([array.dtype for array in arrays], dtypes))
+            raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {stored or 'nothing'} instead of {expected}")
         return arrays
 
     def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Check that the filters of a block hold its values: looked up one by one, as a query does."""
+"""Check that the filters of a block hold its values, looking them up one by one as a query does."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
     if not keys:
         return None
     find = _in_postings if filter_.kind == POSTINGS else _in_bloom_matrices
-    held = find(memory, f, segment, within, keys)
-    if held is None or held.all():
+    is_held = find(memory, f, segment, within, keys)
+    if is_held is None or is_held.all():
         return None
-    key = keys[int(np.argmin(held))]
+    key = keys[int(np.argmin(is_held))]
     type_ = filter_.type if filter_.kind in (BLOOM, POSTINGS) else pa.binary()
     return Contradiction(name_of(filter_.path), f"the filter ({filter_.kind})", "without it", value_text(key, type_))
 

@@ -37,7 +37,7 @@ MOST_SHOWN = 80  # bytes of a value in a message
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A statistic of a column, its recorded value, and what was found instead."""
+    """A statistic of a column, its recorded value, and its actual value."""
 
     column: str
     statistic: str
@@ -112,7 +112,7 @@ def _first(wrong: np.ndarray) -> int | None:
 
 @dataclass
 class ColumnWitness:
-    """Takes all values of one column in one block, in order, and collects what they contradict."""
+    """Takes all values of one column in one block, in order, and collects the statistics that they contradict."""
 
     column: IndexedColumn
     block: Unit

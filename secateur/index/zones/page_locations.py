@@ -37,7 +37,7 @@ class BlockLocations:
 
     heads: Sequence[bytes]
     head: np.ndarray  # int32 of shape (n,): number of the head; -1 = unknown
-    placed: np.ndarray  # int64 of shape (2, n), as in FileLayouts
+    placed: np.ndarray  # int64 of shape (2, n), as in FileLocations
     blocks: Sequence[bytes]  # b"" = unknown
 
     def __len__(self) -> int:
@@ -153,8 +153,8 @@ def _place(at: np.ndarray, crc: np.ndarray, number: int) -> Place:
 def location_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LocationTable:
     """Decode the table of a segment of n blocks, in a file of `file_size` bytes. Raises IndexFault."""
     heads = len(arrays[1]) if len(arrays) > 1 else 0
-    due = [(_SIGNED, 1), *((values, heads) for values in _OF_HEADS), *((values, n) for values in _OF_BLOCKS)]
-    if [(array.dtype, len(array)) for array in arrays] != due or heads > n:
+    expected = [(_SIGNED, 1), *((values, heads) for values in _OF_HEADS), *((values, n) for values in _OF_BLOCKS)]
+    if [(array.dtype, len(array)) for array in arrays] != expected or heads > n:
         raise IndexFault(f"{where}: these arrays are not a table of the page locations of {n} blocks")
     begin, head_size, head_crc, head, size, crc, *placed = arrays
     sizes = (head_size, size)

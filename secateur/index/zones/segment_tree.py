@@ -62,11 +62,11 @@ def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
 def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
     """Return the numbers of the nodes above the segments whose statistics do not hold for the nodes below them."""
     leaves = tree.begin[1]
-    due = merge_up(nodes.take(np.arange(leaves)), tree)
-    filled = occupancy(tree.row_count, due.null_count)[0] != 0
-    counts = zip((nodes.null_count, nodes.nan_count), (due.null_count, due.nan_count), strict=True)
-    tops = (nodes.numbers_upper, due.numbers_upper)
-    wrong = filled & (less(due.lower, nodes.lower) | less(nodes.upper, due.upper) | less(*tops))
+    merged = merge_up(nodes.take(np.arange(leaves)), tree)
+    filled = occupancy(tree.row_count, merged.null_count)[0] != 0
+    counts = zip((nodes.null_count, nodes.nan_count), (merged.null_count, merged.nan_count), strict=True)
+    tops = (nodes.numbers_upper, merged.numbers_upper)
+    wrong = filled & (less(merged.lower, nodes.lower) | less(nodes.upper, merged.upper) | less(*tops))
     for recorded, actual in counts:
         wrong |= (recorded >= 0) & (recorded != actual)
     return (leaves + np.flatnonzero(wrong[leaves:])).tolist()

@@ -129,7 +129,7 @@ class FileMetadata:
     @cached_property
     def _column_metadata(self) -> tuple[bytes, ...]:
         """By ordinal, the fields of ColumnMetaData that are the same in all chunks of a leaf."""
-        return tuple(map(_own_metadata, self.columns))
+        return tuple(map(_constant_metadata, self.columns))
 
     @cached_property
     def _without_values(self) -> tuple[bytes, ...]:
@@ -160,7 +160,7 @@ def _key_values(pairs: Sequence[Struct]) -> dict[bytes, bytes]:
     return {required(pair, spec.KeyValue.key): optional(pair, spec.KeyValue.value) or b"" for pair in pairs}
 
 
-def _own_metadata(column: SchemaColumn) -> bytes:
+def _constant_metadata(column: SchemaColumn) -> bytes:
     of_column = spec.ColumnMetaData
     return thrift_encoding.fields(
         [

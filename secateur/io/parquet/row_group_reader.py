@@ -131,8 +131,8 @@ class RowGroupReader(Generic[OpenFile]):
         elif rows is None or len(rows) == sum(counts):
             yield from self._all_batches(row_groups, names)
         else:
-            held, left = without_gaps(rows, counts)
-            yield from cut_out(self._all_batches([row_groups[i] for i in held], names), left)
+            with_rows, left = without_gaps(rows, counts)
+            yield from cut_out(self._all_batches([row_groups[i] for i in with_rows], names), left)
 
     def _row_count(self, row_group: int, *, whole: bool) -> int:
         """Return the rows of a row group, which is read whole or not. Raises StalePlan if the file does not have it."""
@@ -287,7 +287,7 @@ class RowGroupReader(Generic[OpenFile]):
     def _locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         stored = self._stored_locations(row_group)
         known = None if stored is None else stored.of(leaves)
-        return known if known is not None and known.has_pages else self._own_locations(row_group, leaves)
+        return known if known is not None and known.has_pages else self._file_locations(row_group, leaves)
 
     def _stored_locations(self, row_group: int) -> ChunkLocations | None:
         """Return the index's page locations of a row group; None if it has none."""
@@ -304,7 +304,7 @@ class RowGroupReader(Generic[OpenFile]):
     def _decoded(self) -> dict[int, ChunkLocations | None]:
         return {}
 
-    def _own_locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
+    def _file_locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         """Return page locations from the file itself; None if one of these leaves has none."""
         opened = self.opened
         known = opened.known_locations.setdefault(row_group, {})

@@ -120,9 +120,9 @@ def without_gaps(rows: RowSelection, counts: Sequence[int]) -> tuple[list[int], 
     """
     stop = np.cumsum(counts)
     start = stop - counts
-    held = np.searchsorted(rows.start, stop, "left") > np.searchsorted(rows.stop, start, "right")
-    left_out = np.cumsum(np.where(held, 0, counts))[np.searchsorted(stop, rows.start, "right")]
-    return np.flatnonzero(held).tolist(), RowSelection(rows.start - left_out, rows.stop - left_out)
+    has_rows = np.searchsorted(rows.start, stop, "left") > np.searchsorted(rows.stop, start, "right")
+    left_out = np.cumsum(np.where(has_rows, 0, counts))[np.searchsorted(stop, rows.start, "right")]
+    return np.flatnonzero(has_rows).tolist(), RowSelection(rows.start - left_out, rows.stop - left_out)
 
 
 def with_positions(

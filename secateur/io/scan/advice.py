@@ -39,8 +39,8 @@ def advice(whole: PlannedScan, plans: Sequence[PlannedScan], most: int) -> Advic
     tried = what_to_try(whole, plans)
     samples = [sample(plan, most, number) for number, plan in enumerate(plans)]
     facts = read_facts(tried, sample(whole, most), samples)
-    table = _Table(tried, whole, [one.without(facts) for one in samples], facts)
-    asked = [table.question(one) for one in table.samples]
+    table = _Table(tried, whole, [sample.without(facts) for sample in samples], facts)
+    asked = [table.question(sample) for sample in table.samples]
     proposals = [*table.filters(), *table.gaps(), *table.clusterings(asked)]
     return Advice(tuple(asked), ranked(proposals, asked), len(table.every), len(facts))
 

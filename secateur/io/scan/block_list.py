@@ -178,7 +178,7 @@ def block_list(
     numbers = (from_numpy(values[ordinals]) for values in (listing.size, listing.stamp, listing.witness))
     columns = [listing.paths.take(from_numpy(ordinals)), *numbers, options]
     return BlockList(
-        pa.RecordBatch.from_arrays(columns, names=["path", "size", "stamp", "witness", "told"]),
+        pa.RecordBatch.from_arrays(columns, names=["path", "size", "stamp", "witness", "options"]),
         np.append(starts, len(file)),
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),

@@ -126,7 +126,7 @@ def block_reader(
     checked = tuple(
         residual if residual is not None and is_supported(residual) else None for residual in residuals.distinct
     )
-    shadowing = frozenset({METADATA} if opened.listing.own_metadata else ())
+    shadowing = frozenset({METADATA} if opened.listing.has_metadata_column else ())
     places = places_among(fields, available)
     return BlockReader(
         delivery.open, tuple(fields), (*fields, *extra), checked, shadowing, places, at_once=delivery.at_once

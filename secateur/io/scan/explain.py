@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock
 from secateur.index.advise.candidates import gap_columns, gaps_argument, offers
-from secateur.io.scan.index_coverage import columns_with_gaps, not_covered, shown_key
+from secateur.io.scan.index_coverage import columns_with_gaps, not_covered, sort_key_names
 from secateur.io.scan.planned_scan import PlannedScan, implied_by
 from secateur.pruning.explain.causes import Pruned, answers_of, evidence_in
 from secateur.pruning.explain.explanation import MISSING, REFRESH, Explanation, Structure
@@ -47,7 +47,7 @@ def explanation(plan: PlannedScan) -> Explanation:
         catalog=opened.catalog,
         parts=parts,
         implied=lambda predicate: implied_by(predicate, opened),
-        sort_key=tuple(shown_key(opened, snapshot)) if snapshot is not None else (),
+        sort_key=tuple(sort_key_names(opened, snapshot)) if snapshot is not None else (),
         outside=frozenset(opened.listing.columns),
         kept={key: "" if why is None else _to_do(why, snapshot is None) for key, why in kept.items()},
         gaps_kept=columns_with_gaps(opened),
@@ -125,4 +125,4 @@ def _residual(plan: PlannedScan, file: int, row_group: int) -> str | None:
 
 def _sort_key(plan: PlannedScan) -> str:
     snapshot = plan.opened.catalog.snapshot
-    return "" if snapshot is None else ", ".join(shown_key(plan.opened, snapshot))
+    return "" if snapshot is None else ", ".join(sort_key_names(plan.opened, snapshot))

@@ -110,8 +110,8 @@ def _partition(plan: PlannedScan, ordinal: int) -> pc.Expression | None:
     partitions = plan.opened.listing.partitions
     for field, values in zip(partitions.fields, partitions.values, strict=True):
         value, column = values[ordinal], pc.field(field.name)
-        one = column == value if value.is_valid else column.is_null()
-        expression = one if expression is None else expression & one
+        condition = column == value if value.is_valid else column.is_null()
+        expression = condition if expression is None else expression & condition
     return expression
 
 

@@ -193,12 +193,12 @@ def _structures(opened: OpenedTable) -> Iterator[_Structure]:
             yield from _of_column(opened, snapshot, expression.field)
     for indexed in () if snapshot is None else snapshot.columns:
         if snapshot is not None and is_tuple_column(indexed.path):
-            key = ", ".join(shown_key(opened, snapshot))
+            key = ", ".join(sort_key_names(opened, snapshot))
             directory = snapshot.directory(ZONE, Field(indexed.path, indexed.type))
             yield _Structure(key, "sort key", None, _has(directory), partial(_bytes, directory))
 
 
-def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
+def sort_key_names(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
     naming = opened.table.naming
     for column in parse_sort_key(snapshot.options.sort_key):
         yield ".".join(naming.in_table(column.path))

@@ -109,12 +109,12 @@ class OpenedRows:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
-        held = self.source.reader.is_held(row_groups, self.source.names(self._stored(fields)))
+        in_memory = self.source.reader.is_held(row_groups, self.source.names(self._stored(fields)))
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
         for positions, batch in self.live(row_groups, first, rows):
             passing = condition(batch)
-            if not parts and not held and _hits_most_pages(positions, passing):
+            if not parts and not in_memory and _hits_most_pages(positions, passing):
                 yield from self._straight(row_groups, fields, rows, condition)
                 return
             passed.append(positions[passing])

@@ -55,12 +55,12 @@ class OpenedTable:
     @cached_property
     def binding_schema(self) -> pa.Schema:
         """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
-        return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
+        return self.schema if self.listing.has_metadata_column else self.schema.append(METADATA_FIELD)
 
     @cached_property
     def readable_schema(self) -> pa.Schema:
         """As `binding_schema`, with no more of `_metadata` than is known here."""
-        return self.schema if self.listing.own_metadata else self.schema.append(KNOWN_METADATA_FIELD)
+        return self.schema if self.listing.has_metadata_column else self.schema.append(KNOWN_METADATA_FIELD)
 
 
 def _without_index(
@@ -115,7 +115,7 @@ def open_snapshot_of(
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
     schema = _schema(table, listing, catalog, other_schema)
     if METADATA in schema.names:
-        listing = replace(listing, own_metadata=True)
+        listing = replace(listing, has_metadata_column=True)
         catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
     return OpenedTable(table, listing, schema, catalog, read, newer, others)
 

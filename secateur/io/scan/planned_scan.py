@@ -44,7 +44,7 @@ from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, S
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.report import Faults
-from secateur.pruning.reporters import tell
+from secateur.pruning.reporters import notify
 from secateur.pruning.shape import shape_of
 from secateur.pruning.stages.survivors import Executors, Query, Survivors
 
@@ -208,8 +208,8 @@ class PlannedScan(ScanPlan):
         matching, alive = self._counted()
         gone = alive == 0
         live = live - np.bincount(blocks.file[gone], blocks.row_count[gone], len(live)).astype(np.int64)
-        held = np.flatnonzero(matching)
-        return affected_files(self.paths, live, blocks.take(held), (matching == alive)[held])
+        with_matches = np.flatnonzero(matching)
+        return affected_files(self.paths, live, blocks.take(with_matches), (matching == alive)[with_matches])
 
     def _counted(self) -> tuple[np.ndarray, np.ndarray]:
         """Count the matching and the live rows of every surviving block; reads those that are in doubt."""
@@ -368,7 +368,7 @@ def plan_scan(
             asked=lambda: shape_of(settings.whole(predicate)),
         ),
     )
-    tell(report)
+    notify(report)
     return PlannedScan(
         predicate=rewritten,
         written=sql,
@@ -432,7 +432,9 @@ def _indexed(opened: OpenedTable) -> list[IndexedExpression]:
         return []
     outside = {name.lower() for name in opened.listing.columns}
     known = expressions_of(called_in_table(snapshot.options, opened.table.naming), opened.schema)
-    return [one for one in known if not any(field.path[0].lower() in outside for field in one.fields)]
+    return [
+        expression for expression in known if not any(field.path[0].lower() in outside for field in expression.fields)
+    ]
 
 
 def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:

@@ -111,7 +111,7 @@ def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, nam
     ordinals = np.unique(file)
     delivery = opened.table.delivery(opened.listing, ordinals)
     fields = tuple(opened.readable_schema.field(name) for name in names)
-    shadowing = frozenset({METADATA} if opened.listing.own_metadata else ())
+    shadowing = frozenset({METADATA} if opened.listing.has_metadata_column else ())
     reader = BlockReader(delivery.open, fields, fields, (None,), shadowing, at_once=delivery.at_once)
     nothing_left = np.zeros(len(file), np.int64)
     return PrunedReading(reader, block_list(opened.listing, delivery.options, file, row_group, nothing_left))

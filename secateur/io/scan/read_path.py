@@ -79,7 +79,7 @@ def asks_a_collation(scan: PlannedScan) -> bool:
 
 def asks_hidden_metadata(scan: PlannedScan) -> bool:
     """Whether the predicate, as given, names fields of Spark's `_metadata` that only Spark's own reader fills."""
-    return METADATA in scan.named and not scan.opened.listing.own_metadata and bool(_hidden_metadata(scan))
+    return METADATA in scan.named and not scan.opened.listing.has_metadata_column and bool(_hidden_metadata(scan))
 
 
 def asks_splits(scan: PlannedScan) -> bool:

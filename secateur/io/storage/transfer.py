@@ -122,7 +122,7 @@ def _text(value: Any) -> str:
 
 def _without_options(filesystem: Any) -> Any:
     """Return an fsspec filesystem by class and options, without options named like secrets."""
-    options = {name: _plain_option(value) for name, value in filesystem.storage_options.items() if _is_told(name)}
+    options = {name: _plain_option(value) for name, value in filesystem.storage_options.items() if _is_sent(name)}
     return SentOptions(type(filesystem), tuple(map(_plain_option, filesystem.storage_args)), options)
 
 
@@ -130,9 +130,9 @@ def _plain_option(value: Any) -> Any:
     if hasattr(value, "storage_options"):
         return _without_options(value)
     if isinstance(value, Mapping):
-        return {name: _plain_option(option) for name, option in value.items() if _is_told(str(name))}
+        return {name: _plain_option(option) for name, option in value.items() if _is_sent(str(name))}
     return without_secrets(value) if isinstance(value, str) else value
 
 
-def _is_told(name: str) -> bool:
+def _is_sent(name: str) -> bool:
     return not _SECRET.search(name)

@@ -58,7 +58,7 @@ class Listing(NamesOnly):
     stamp: np.ndarray  # int64: when files were written, in nanoseconds since the epoch, or other numbers in their place
     witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
     partitions: Partitions
-    own_metadata: bool = False  # whether files have a column named like Spark's hidden one
+    has_metadata_column: bool = False  # whether files have a column named like Spark's hidden one
     recognised: np.ndarray | None = None  # witnesses by which the index knows the files, if different
     left_out: int = 0  # bytes of the table's other live files, which the query does not ask for
 
@@ -99,7 +99,7 @@ class Listing(NamesOnly):
 
     def zones(self, column: Field) -> Zones | None:
         """Return the exact zone maps of a column given by file names and sizes; None for a column inside the files."""
-        if column.path[0] == METADATA and not self.own_metadata:
+        if column.path[0] == METADATA and not self.has_metadata_column:
             return _constants(from_numpy(self.size) if column.path == FILE_SIZE else self.file_names)
         for field, values in zip(self.partitions.fields, self.partitions.values, strict=True):
             if column.path == (field.name,):

@@ -53,7 +53,7 @@ class QueryCost:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A structure or clustering that does not exist yet, and what every predicate would then read."""
+    """A structure or clustering that does not exist yet, and what every predicate would read with it."""
 
     structure: str  # bloom, postings, ngram, tokens, gaps or clustering
     column: str

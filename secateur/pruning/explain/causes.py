@@ -16,7 +16,7 @@ from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.explain.explanation import STRUCTURES, spelled
 from secateur.pruning.explain.replaced_zones import without_zones
-from secateur.pruning.explain.why import Cause, Evidence, gaps_of, known_of
+from secateur.pruning.explain.why import Cause, Evidence, gaps_text, zone_map_text
 from secateur.pruning.order import Order
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves
@@ -69,7 +69,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned block, and what is known of it."""
+    """A pruned block, with its statistics and those of its segment."""
 
     predicate: Predicate
     implied: Within | None  # what the predicate implies for sort key tuples
@@ -145,13 +145,13 @@ class Pruned:
         conjunct = self._first(lambda part: bool(survives(evaluate(part, self.block))[0]))
         if conjunct is None:
             return self._by_tuples("of its tuples", self.block)
-        gaps = "; ".join(filter(None, (gaps_of(field, self.block) for field in fields(conjunct))))
+        gaps = "; ".join(filter(None, (gaps_text(field, self.block) for field in fields(conjunct))))
         return Cause(str(conjunct), _zone_maps("", conjunct, self.block) + (f"; {gaps}" if gaps else ""))
 
     def _by_order(self) -> Cause:
         assert self.order is not None, "the stages of an order run only where there is one"
         before = f"at least {self.limit:,} matching rows stand before all of its rows in the order {self.order}"
-        return Cause(None, f"{before} ({known_of(self.order.first.field, self.block)})")
+        return Cause(None, f"{before} ({zone_map_text(self.order.first.field, self.block)})")
 
     def _by_both(self) -> Cause | None:
         """Return the cause if only bounds and filters together rule the block out, as under OR."""
@@ -182,4 +182,4 @@ class Pruned:
 
 
 def _zone_maps(whose: str, conjunct: Predicate, unit: Statistics) -> str:
-    return whose + "; ".join(known_of(field, unit) for field in fields(conjunct))
+    return whose + "; ".join(zone_map_text(field, unit) for field in fields(conjunct))

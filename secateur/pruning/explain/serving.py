@@ -39,7 +39,7 @@ CLUSTERED = 0.1  # clustered: at most this share of the blocks has bounds that c
 
 @dataclass(frozen=True)
 class Index:
-    """The structures that exist, and those that could."""
+    """The structures that exist, and those that could exist."""
 
     catalog: Catalog
     parts: Sequence[Blocks]  # all known blocks: in segments, and from footers

@@ -128,7 +128,7 @@ def conditions_of(predicate: Predicate, blocks: Blocks, evidence: Evidence) -> l
     described = []
     for i in range(len(blocks)):
         block = blocks.take(np.array([i]))
-        known = {field: known_of(field, block) for field in fields(predicate)}
+        known = {field: zone_map_text(field, block) for field in fields(predicate)}
         described.append(
             tuple(
                 ConditionOutcomes(
@@ -157,7 +157,7 @@ def _words(outcomes: int) -> str:
 # ---- statistics in words ---------------------------------------------------------------------------------------------
 
 
-def known_of(field: Field, unit: Statistics) -> str:
+def zone_map_text(field: Field, unit: Statistics) -> str:
     """Describe the zone map of a column over a single unit."""
     zones = unit.zones(field)
     if zones is None:
@@ -170,7 +170,7 @@ def known_of(field: Field, unit: Statistics) -> str:
     return f"{field} from {low} to {high}, {'NaN possible, ' if hidden else ''}{nulls}"
 
 
-def gaps_of(field: Field, unit: Statistics) -> str:
+def gaps_text(field: Field, unit: Statistics) -> str:
     """Describe the gaps of a column over a single unit; empty if it has none."""
     zones = unit.zones(field)
     if zones is None or zones.gaps is None:

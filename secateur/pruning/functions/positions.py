@@ -57,7 +57,7 @@ def _place(name: str, part: bytes, start: int, *, text: int) -> Function | None:
 
 
 def _places(texts: Keys, part: bytes, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where a part is in each text, from a place on, and whether that is certain: int64 and bool of (n,)."""
+    """Return the place of a part in each text, from a place on, and whether it is certain: int64 and bool of (n,)."""
     begins, inside, certain = characters(texts)
     if not part or start < 1:
         return np.full(len(texts), int(start >= 1)), np.ones(len(texts), bool)

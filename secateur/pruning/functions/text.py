@@ -106,7 +106,7 @@ def _split_part(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | No
 def _split_item(beyond: str) -> Rule:
     """Make an element of ``split(text, separator)``, with a limit if given, if the separator is no pattern but a text.
 
-    `beyond` says what it is beyond the last element: "error", or "null".
+    `beyond` is the result beyond the last element: "error", or "null".
     """
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:

@@ -1,8 +1,8 @@
 """Functions of text computed on rows, exactly as Spark computes them; where that is not known, the row is unknown.
 
-Spark decodes a text for most functions, so what is not UTF-8 is unknown then. Beyond ASCII the case of letters depends
-on the locale of the machine. Sources: Spark's ``UTF8String``, ``CollationAwareUTF8String``, ``StringSplit``,
-``Substring``, ``SplitPart``; ``java.lang.String.split``.
+Spark decodes a text for most functions, so they are unknown on bytes that are not UTF-8. Beyond ASCII the case of
+letters depends on the locale of the machine. Sources: Spark's ``UTF8String``, ``CollationAwareUTF8String``,
+``StringSplit``, ``Substring``, ``SplitPart``; ``java.lang.String.split``.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def replacing(old: str, new: str) -> OnRows:
 def item(separator: str, at: int, most: int | None, beyond: str) -> OnRows:
     """Make the part of a text at an index, below 0 counted from the end, between separators.
 
-    `most`: parts that the text is split into. `beyond`: what a text without such a part gives: "" an empty text, "null"
+    `most`: the greatest number of parts. `beyond`: the result if the text has no such part: "" an empty text, "null"
     NULL, "error" an error.
     """
 

@@ -21,7 +21,7 @@ def brief(sql: Sql) -> str:
 
 
 def shortened(node: Node) -> str:
-    """Print at most the first characters of a predicate: those nested 100 deep would be a book if each were printed."""
+    """Print at most the first characters of a predicate: predicates nested 100 deep would fill a book."""
     text = written(node, _brief_parts, MOST_CHARACTERS)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
 

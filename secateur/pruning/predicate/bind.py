@@ -93,7 +93,7 @@ EQUALITIES = ("=", "<=>")
 _CASES = ("lower", "upper", "initcap")
 _PARTS = ("substring[", "split_part[", "split[")  # functions whose values are contiguous parts of a text
 
-# conditions on a text and a pattern, where the pattern is no literal as it is written
+# conditions on a text and a pattern that is not written as a literal
 PATTERN_CALLS = ("like", "ilike", "rlike", "regexp", "regexp_like", "startswith", "endswith", "contains")
 
 
@@ -167,7 +167,7 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
 def _or_field(operand: Operand, binder: Binder) -> Operand:
     """Return the field of an operand that is indexed.
 
-    Where its ANSI version fails nothing is known of the field, so the field may stand for both.
+    Where the ANSI version fails, the index knows nothing about the field, so the field may stand for both versions.
     """
     return binder.indexed.get(strictly(operand), operand) if binder.indexed else operand
 

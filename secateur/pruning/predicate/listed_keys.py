@@ -64,7 +64,7 @@ def _of_integers(type_: pa.DataType, numbers: np.ndarray) -> RangeSet | None:
 
 
 def _of_doubles(type_: pa.DataType, numbers: np.ndarray) -> RangeSet | None:
-    """Doubles beside an integer: Spark rounds the column to doubles, which merges integers from 2**53 on."""
+    """Return the keys of doubles beside an integer: Spark rounds the column to doubles, merging those from 2**53 on."""
     if is_float(type_):
         return rangeset.integer_points(float_keys(numbers))
     if not pa.types.is_signed_integer(type_):
@@ -92,7 +92,7 @@ def of_positions(kind: Kind, positions: Iterable[Position]) -> RangeSet:
 
 
 def _of_decimals(type_: pa.DataType, values: pa.Array) -> RangeSet | None:
-    """Decimals of the column's scale, whose unscaled integers are keys."""
+    """Return the keys of decimals of the column's scale: their unscaled integers."""
     if not pa.types.is_decimal128(type_) or type_.scale != values.type.scale:
         return None
     kind, ends = kind_of(type_), pc.min_max(values)
@@ -106,7 +106,7 @@ def _of_decimals(type_: pa.DataType, values: pa.Array) -> RangeSet | None:
 
 
 def _of_moments(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeSet | None:
-    """Dates and times beside dates and times; local times beside instants are in the session's zone."""
+    """Return the keys of dates and times beside the same; local times beside instants are in the session's zone."""
     numbers = keys_of(values).words[0]
     is_instant = pa.types.is_timestamp(values.type) and values.type.tz is not None
     if pa.types.is_timestamp(type_):

@@ -212,14 +212,14 @@ _CLOCK = {
     "localtimestamp": LOCAL,
     **dict.fromkeys(("current_date", "curdate"), pa.date32()),
 }
-_SLOW = dt.timedelta(hours=1)  # how far the clock that Spark reads may be behind this one
+_SLOW = dt.timedelta(hours=1)  # how much Spark's clock may be behind this one
 _END = dt.datetime(9999, 12, 31, tzinfo=dt.UTC)
 
 
 def _now(function: str, binder: Binder) -> Varying:
     """Return the time when the query runs, which is not before the time when it is planned.
 
-    So `ts >= now() - INTERVAL 1 DAY` rules out older rows, however much later the plan is used.
+    So `ts >= now() - INTERVAL 1 DAY` rules out older rows, no matter how late the plan is used.
     """
     earliest = binder.now - _SLOW
     type_ = _CLOCK[function]

@@ -172,7 +172,7 @@ def _has_unread(predicate: Predicate | Expression) -> bool:
 
 
 def _require_condition_on_rows(tree: exp.Condition) -> None:
-    """Raise InvalidPredicate for what Spark's WHERE refuses, and for parameters, which have no value here."""
+    """Raise InvalidPredicate for anything that Spark's WHERE refuses, and for parameters, which have no value here."""
     for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):  # a subquery has rows of its own
         match node:
             case exp.Placeholder() | exp.Parameter():
@@ -575,9 +575,9 @@ def _inside(node: exp.Expression) -> exp.Expression:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Unread(Predicate):
-    """A part of the syntax tree that has no node of its own, until it is known to stay in the predicate.
+    """A part of the syntax tree without a node of its own, as long as it is not known to stay in the predicate.
 
-    Most lie within another one. If each were written out, that would be quadratic in the depth.
+    Most such parts lie within another one. Printing each of them would take time quadratic in the depth.
     """
 
     node: exp.Expression

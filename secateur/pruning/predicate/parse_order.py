@@ -16,7 +16,7 @@ from secateur.pruning.predicate.syntax import has_only
 
 
 def parse_order(texts: Iterable[str]) -> tuple[OrderItem, ...]:
-    """Return the items of all texts, in order, with Spark's defaults for what is not written. Raises InvalidOrder."""
+    """Return the items of all texts, in order, with Spark's defaults filled in. Raises InvalidOrder."""
     return tuple(item for text in texts for item in _items(text))
 
 

@@ -23,7 +23,7 @@ _LEFT = b"left to Spark"
 
 
 def left_to_spark(name: str, type_: pa.DataType) -> pa.Field:
-    """A field of a struct that predicates may name, and of which nothing but Spark knows the values."""
+    """A field of a struct that predicates may name, and whose values only Spark knows."""
     return pa.field(name, type_, metadata={_LEFT: b""})
 
 
@@ -43,7 +43,7 @@ class Binder:
 def resolve(column: Column, binder: Binder) -> Field:
     """Return the field that a column name means; for a part of a map or an array, the map or the array.
 
-    And for a field that is left to Spark, the struct that it is of.
+    For a field that is left to Spark, return its struct.
 
     Raises UnknownColumn with the nearest names, AmbiguousColumn.
     """

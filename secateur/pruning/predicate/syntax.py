@@ -24,7 +24,7 @@ _WHOLE = (exp.Paren, exp.Literal, exp.Column, exp.Anonymous, exp.Cast, exp.Boole
 
 
 def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
-    """Return the function that an operator or a form with keywords stands for, and its arguments."""
+    """Return the function that an operator or a keyword syntax stands for, and its arguments."""
     match node:
         case exp.IntDiv() if has_only(node, "this", "expression"):
             return "div", [node.this, node.expression]
@@ -32,7 +32,7 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
             return "~", [node.this]
         case _ if type(node) in _ON_BITS and has_only(node, "this", "expression", "safe"):
             arguments = [node.this, node.expression]
-            return (_ON_BITS[type(node)], arguments) if _is_told_apart(node) else None
+            return (_ON_BITS[type(node)], arguments) if _is_unambiguous(node) else None
         case exp.Concat() if has_only(node, "expressions"):
             return "concat", node.expressions
         case exp.Trim() if has_only(node, "this"):
@@ -48,7 +48,7 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
             return None
 
 
-def _is_told_apart(node: exp.Expression) -> bool:
+def _is_unambiguous(node: exp.Expression) -> bool:
     """Return whether both operands are unambiguous; on the left of ``||`` another ``||`` is allowed."""
     left, right = node.this, node.expression
     while isinstance(node, exp.DPipe) and isinstance(left, exp.DPipe) and _is_whole(right):

@@ -201,7 +201,7 @@ def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
 
 Visited = TypeVar("Visited")
 Result = TypeVar("Result")
-Steps = Generator[Any, Any, Result]  # yields what it needs the result of, and is sent that
+Steps = Generator[Any, Any, Result]  # yields an argument and is sent its result
 
 
 def preorder(root: Visited, children: Callable[[Visited], Iterable[Visited]]) -> Iterator[Visited]:

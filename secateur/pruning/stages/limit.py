@@ -1,4 +1,4 @@
-"""Stage "limit": drop blocks beyond those that are sure to hold enough rows."""
+"""Stage "limit": keep just as many fully matching blocks as hold enough rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pipeline stages pass on: the query, and what survives so far."""
+"""The values that the stages pass on: the query, and the survivors so far."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class LeftSegments:
     segments: np.ndarray  # int64, ascending
 
     @property
-    def settled(self) -> LeftSegments:
+    def detached(self) -> LeftSegments:
         """Return itself: it holds plain arrays only."""
         return self
 
@@ -147,7 +147,7 @@ class LeftBlocks:
     blocks: Blocks
 
     @property
-    def settled(self) -> LeftBlocks:
+    def detached(self) -> LeftBlocks:
         """Return a copy with plain arrays, which does not keep the index in memory."""
         return replace(self, blocks=loose(self.blocks))
 
@@ -190,7 +190,7 @@ class SurvivingSegments:
 
 @dataclass(frozen=True)
 class Survivors:
-    """The blocks that no stage has proven dead, and what of them."""
+    """The blocks that no stage has proven dead, and the part of each that survives."""
 
     predicate: Predicate
     blocks: Blocks
@@ -201,7 +201,7 @@ class Survivors:
     pages: PageCounts | None = None  # None until pages are examined
     deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
     fronts: Fronts | None = None  # where the rows of every block may begin in the query's order
-    boundary: Boundary | None = None  # up to which as many rows as are wanted are sure to stand; None: unknown
+    boundary: Boundary | None = None  # at least as many rows as are wanted stand before or at it; None: unknown
 
     def take(self, indices: np.ndarray) -> Survivors:
         """Select the given blocks, in ascending order."""
@@ -228,7 +228,7 @@ class Survivors:
         return _blocks_left(stage, self.blocks, before)
 
     @property
-    def settled(self) -> Survivors:
+    def detached(self) -> Survivors:
         """Return a copy as plain arrays with everything about the blocks computed, which does not hold the index."""
         return replace(self, blocks=loose(self.blocks), known=self.outcomes, evidence={})
 
@@ -246,7 +246,7 @@ class Survivors:
 
 
 def _blocks_left(stage: str, blocks: Blocks, before: Left | None) -> LeftBlocks:
-    """Return the blocks that a stage left; those of the stage before it where none was dropped."""
+    """Return the blocks that a stage left, shared with the stage before it if none was dropped."""
     if isinstance(before, LeftBlocks) and len(before.blocks) == len(blocks):
         return LeftBlocks(stage, before.blocks)
     return LeftBlocks(stage, blocks.take(slice(None)))  # without the statistics gathered for them

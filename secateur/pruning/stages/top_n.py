@@ -2,20 +2,20 @@
 
 Soundness
 ---------
-Say the order is ascending by one column. Blocks that match whole, of files without deleted rows, have only rows of the
-answer's table. Let the *boundary* T be the least value such that at least n of those rows, counted by the blocks' upper
-bounds, stand at or before T. A row after T then has n rows before it, so it is not among the first n, whichever of
-equal rows are taken. So a block whose lower bound lies after T holds none of them; one whose lower bound equals T may.
+Say the order is ascending by one column. All rows of complete blocks (fully matching, no deleted rows) match the query.
+Let the *boundary* T be the least value such that at least n of those rows, counted by the blocks' upper bounds, stand
+at or before T. A row after T then has n rows before it, so it is not among the first n, whichever of equal rows are
+taken. So a block whose lower bound lies after T holds none of them; one whose lower bound equals T may.
 
-- An unknown bound is the least or the greatest key, so such a block keeps, and does not lower T.
-- NULLs stand before all values or after them. Where they come first, a block that may hold one keeps, and its rows
-  count at its upper bound; if n NULLs are known of, T is NULL. Where they come last, only rows that are known not to be
+- An unknown bound is the least or the greatest key, so such a block is kept, and does not lower T.
+- NULLs stand before all values or after them. If they come first, a block that may hold one is kept, and its rows count
+  at its upper bound; if at least n NULLs are known, T is NULL. If they come last, only rows that are known not to be
   NULL count.
-- Text that was cut still bounds: the blocks' lower bounds are no greater, their upper bounds no less than the values.
+- Truncated text still bounds: the blocks' lower bounds are no greater, their upper bounds no less than the values.
 - NaN is the greatest key. Values without a known order (collations, arrays) decide nothing.
-- With several columns all of this holds of the first, as a row after T in it is after n others in the whole order. It
-  also holds of the sort key's tuples if their order refines that of the query: the first n rows by tuples are first n
-  rows of the query. The rows that the first column rules out are in no such n rows, so both may prune.
+- With several columns all of this holds for the first, because a row after T in it comes after n others in the whole
+  order. It also holds for the sort key's tuples if their order refines that of the query: the first n rows by tuples
+  are first n rows of the query. The rows that the first column rules out are in no such n rows, so both may prune.
 - Segments are units like blocks: a merged zone map bounds the values of all blocks below.
 """
 
@@ -37,10 +37,10 @@ def is_ordered(query: Query) -> bool:
 
 
 def prune_segments_by_order(query: Query, left: SurvivingSegments) -> SurvivingSegments:
-    """Keep the segments that may hold one of the first n rows, judged by their merged zone maps.
+    """Keep the segments that may hold one of the first n rows, by their merged zone maps.
 
-    Only segments that match whole lower the boundary, by the rows of live files without deletes. Where NULLs come last,
-    as many of these rows count as cannot be NULL.
+    Only fully matching segments lower the boundary, by their rows in live files without deletes. If NULLs come last,
+    only those of these rows count that cannot be NULL.
     """
     whole, units = left.whole, left.all_segments
     if not len(whole) or not query.limit:
@@ -84,7 +84,7 @@ def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
 
 
 def _columns(query: Query) -> list[OrderColumn]:
-    """Return the columns that bound the order: the first, and the sort key's tuples where these serve."""
+    """Return the columns that bound the order: the first, and the sort key's tuples if they refine it."""
     assert query.order is not None, "the stages run only where is_ordered"
     columns = [query.order.first, *([query.order.tuples] if query.order.tuples is not None else [])]
     return [column for column in columns if column.is_ordered_here]
@@ -106,7 +106,7 @@ def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) ->
 
 
 def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, complete: np.ndarray) -> np.ndarray:
-    """Return the NULLs of the blocks in which every row counts; -1 where unknown."""
+    """Return the NULL counts of complete blocks; -1 if unknown."""
     blocks = survivors.blocks
     if not column.nullable or not zones.null.any():
         return np.zeros(len(complete), np.int64)

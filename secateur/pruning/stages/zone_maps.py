@@ -28,8 +28,8 @@ from secateur.pruning.statistics import Run
 def prune_blocks(query: Query, left: SurvivingSegments) -> Survivors:
     """Open the surviving segments, and keep the blocks that their own zone maps and partition values cannot rule out.
 
-    It goes conjunct by conjunct over the runs that still have a candidate: dead blocks are not examined again, and a
-    column is loaded only where needed, for all runs at once.
+    Conjuncts are evaluated one by one, over the runs that still have a candidate: dead blocks are not examined again,
+    and a column is loaded only where it is needed, for all runs at once.
     """
     if left.chosen is not None:
         return _of_chosen(query, left.opened(left.chosen))

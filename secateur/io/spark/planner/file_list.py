@@ -53,7 +53,7 @@ class FileList:
         entries = entries[pc.sort_indices(self.paths.take(from_numpy(at[entries]))).to_numpy()]
         order = at[entries]
         chosen, identity = from_numpy(order), (self.size[order], files.stamp[entries], files.witness[entries])
-        listing = Listing(self.paths.take(chosen), *identity, self.partitions.take(chosen), own_metadata=True)
+        listing = Listing(self.paths.take(chosen), *identity, self.partitions.take(chosen), has_metadata_column=True)
         return KnownFiles(listing, order, np.setdiff1d(np.arange(len(self.size)), order, assume_unique=True))
 
 

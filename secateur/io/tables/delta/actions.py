@@ -134,8 +134,8 @@ class CheckpointFile:
             schema = self.file.schema_arrow
             if "add" not in schema.names:
                 return changes_schema(partition_columns).empty_table()
-            held = schema.field("add").type.names
-            wanted = [name for name in (*_ADD, "partitionValues", "deletionVector", "stats_parsed") if name in held]
+            names = schema.field("add").type.names
+            wanted = [name for name in (*_ADD, "partitionValues", "deletionVector", "stats_parsed") if name in names]
             batches = [
                 _of_checkpoint(batch.column(0), partition_columns)
                 for batch in self.file.iter_batches(65_536, columns=[f"add.{name}" for name in wanted])
@@ -264,22 +264,22 @@ def _of_lines(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.RecordBatch:
     """Return the files among the rows of a checkpoint."""
-    held = {field.name for field in add.type}
+    names = {field.name for field in add.type}
 
     def column(name: str, type_: pa.DataType) -> pa.Array:
-        return pc.struct_field(add, name).cast(type_) if name in held else pa.nulls(len(add), type_)
+        return pc.struct_field(add, name).cast(type_) if name in names else pa.nulls(len(add), type_)
 
     add = add.filter(pc.is_valid(pc.struct_field(add, "path")))
     n = len(add)
     values: pa.Array = pa.nulls(n, _partition_type(partition_columns))
-    if partition_columns and "partitionValues" in held:
+    if partition_columns and "partitionValues" in names:
         texts = pc.struct_field(add, "partitionValues")
         partition_values = [
             pc.map_lookup(texts, pa.scalar(name), "first").cast(pa.string()) for name in partition_columns
         ]
         values = pa.StructArray.from_arrays(partition_values, names=list(partition_columns))
     vectors: pa.Array = pa.nulls(n, pa.struct(_VECTOR))
-    if "deletionVector" in held:
+    if "deletionVector" in names:
         logged = pc.struct_field(add, "deletionVector")
         logged_names = {field.name for field in logged.type}
         parts = [
@@ -296,7 +296,7 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
         values,
         vectors,
     )
-    return changes.append_column(PARSED, pc.struct_field(add, "stats_parsed")) if "stats_parsed" in held else changes
+    return changes.append_column(PARSED, pc.struct_field(add, "stats_parsed")) if "stats_parsed" in names else changes
 
 
 def _changes(

@@ -131,12 +131,12 @@ def _field(declared: Mapping[str, Any], is_mapped: bool, redacted: str) -> pa.Fi
     metadata = declared.get("metadata") or {}
     _require_widenings(declared, metadata, redacted)
     name = declared["name"]
-    made = pa.field(name, _type(declared["type"], name, is_mapped, redacted, "__COLLATIONS" in metadata))
+    field = pa.field(name, _type(declared["type"], name, is_mapped, redacted, "__COLLATIONS" in metadata))
     if not is_mapped:
-        return made
+        return field
     if _ID not in metadata:
         raise UnsupportedTable(f"{redacted} maps columns, and gives {name} no id")
-    return with_id(made, int(metadata[_ID]))
+    return with_id(field, int(metadata[_ID]))
 
 
 def _type(declared: Any, name: str, is_mapped: bool, redacted: str, is_collated: bool) -> pa.DataType:

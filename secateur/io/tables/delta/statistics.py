@@ -107,8 +107,8 @@ def from_texts(texts: pa.Array, columns: Mapping[Path, pa.DataType]) -> LoggedSt
 
 def from_structs(parsed: pa.StructArray, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
     """Return a checkpoint's typed statistics."""
-    held = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
-    return _of_structs(held, len(parsed), columns)
+    logged_fields = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
+    return _of_structs(logged_fields, len(parsed), columns)
 
 
 def _schema(columns: Mapping[Path, pa.DataType]) -> pa.Schema:
@@ -165,13 +165,13 @@ def _at_once(texts: pa.Array, schema: pa.Schema) -> pa.Table:
     return pj.read_json(io.BytesIO(data), read_options=reading, parse_options=parsing)
 
 
-def _of_structs(held: Mapping[str, pa.Array], n: int, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
-    rows = _counts(held.get(_ROWS), n)
-    logged = held.get(_TIGHT)
+def _of_structs(logged_fields: Mapping[str, pa.Array], n: int, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
+    rows = _counts(logged_fields.get(_ROWS), n)
+    logged = logged_fields.get(_TIGHT)
     tight = np.ones(n, bool) if logged is None else pc.fill_null(logged, True).to_numpy(zero_copy_only=False)
     lower, upper, nulls = {}, {}, {}
     for path in columns:
-        low, high, count = (_at(held.get(name), path) for name in (_LOWER, _UPPER, _NULLS))
+        low, high, count = (_at(logged_fields.get(name), path) for name in (_LOWER, _UPPER, _NULLS))
         if low is None and high is None and count is None:
             continue
         lower[path] = pa.nulls(n) if low is None else low

@@ -30,8 +30,8 @@ class _Dated:
                 return listing
         partitions, files = self.listed.partitions(zone), self.listed.files
         zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
-        made = Listing(files.paths, files.size, files.modified, files.witness, partitions)
-        return self.by_zone.setdefault(zone if zoned else None, made)
+        listing = Listing(files.paths, files.size, files.modified, files.witness, partitions)
+        return self.by_zone.setdefault(zone if zoned else None, listing)
 
 
 class LatestListing:

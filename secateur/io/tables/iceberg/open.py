@@ -111,7 +111,7 @@ def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | No
             *source.name(),
         )
     if callable(source):
-        return partial(_told_by, source), None
+        return partial(_from_function, source), None
     location = str(source)
     if has_secrets(location):
         raise InvalidOption(
@@ -179,9 +179,9 @@ def _from_metadata(location: str) -> Table:
         raise trouble(f"cannot read the Iceberg metadata {location}", error, TableNotFound) from None
 
 
-def _told_by(tells: Callable[[], str]) -> Table:
+def _from_function(metadata_file: Callable[[], str]) -> Table:
     """Load the table at the location that a function returns: a metadata file, which never changes, or a directory."""
-    location = tells()
+    location = metadata_file()
     return _metadata_once(location) if is_metadata_file(location) else _from_directory(location)
 
 

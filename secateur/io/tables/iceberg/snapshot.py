@@ -196,7 +196,7 @@ class IcebergSnapshot:
             stamp=stamp,
             witness=np.zeros(len(stamp), np.int64),  # data files are never written twice
             partitions=Partitions((), ()),
-            own_metadata=True,
+            has_metadata_column=True,
             schema=self.declared_schema,
             entries=data,
             order=order,
@@ -263,10 +263,10 @@ class IcebergSnapshot:
                 if snapshot is not None and snapshot.made_of is not None:
                     name, size = snapshot.made_of.manifests, snapshot.made_of.size
                     kept = decode_manifests(name, size, partial(self.store.read, name), wanted)
-                    return {key: cached for key, cached in kept.items() if self._is_own(cached)}
+                    return {key: cached for key, cached in kept.items() if self._is_within_table(cached)}
         return {}
 
-    def _is_own(self, manifest: Manifest) -> bool:
+    def _is_within_table(self, manifest: Manifest) -> bool:
         """Return whether a stored manifest's files are within the table's own locations: an index must not lead
         elsewhere.
         """

@@ -1,7 +1,7 @@
 """Expressions that are indexed as columns of their own.
 
-Their values must be the same in every session, so what depends on its time zone or its ANSI mode is refused; an error
-of ANSI mode aside, which makes the value unknown.
+Their values must be the same in every session, so expressions that depend on its time zone or its ANSI mode are
+refused. Errors of ANSI mode are allowed: they make the value unknown.
 """
 
 from __future__ import annotations

@@ -18,14 +18,14 @@ from secateur.pruning.predicate.trees import Node, rebuilt
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
-MOST_TEXTS = 256  # in lower case, that are asked for
+MOST_TEXTS = 256  # texts in lower case to look for
 
 
 def with_lower(predicate: Predicate, indexed: Mapping[Operand, Field]) -> Predicate:
     """Add to each test of ``upper(text)`` what it implies for an indexed ``lower(text)``.
 
-    Sound: TRUE, FALSE and NULL stay what they are, as the condition added is TRUE where the test is, and NULL only
-    where it is.
+    Sound: the value on every row stays the same, because the added condition is TRUE where the test is TRUE, and NULL
+    only where the test is NULL.
     """
     lowered = {
         operand.arguments: field

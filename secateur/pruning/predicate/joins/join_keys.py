@@ -1,4 +1,4 @@
-"""Join keys as they were given: the rows of a table on which a semi join asks for equal values."""
+"""Join keys as they were given: a semi join asks for the rows whose values equal one of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, eq=False)
 class JoinKeys:
-    """The rows of `table` are the keys, in any order, repeated or not; its columns stand beside those of the join."""
+    """Keys: the rows of `table`, in any order, repeated or not, with a column for each column of the join."""
 
     table: pa.Table
     null_safe: bool = False  # whether NULL equals NULL
@@ -42,7 +42,7 @@ class JoinKeys:
 class ManyKeys:
     """More keys than are collected: per column `first` and `last` of intervals that hold them all, where known.
 
-    Sound: the value of a key in a column lies in one of the column's intervals. Which rows match only Spark can tell.
+    Sound: the value of a key in a column lies in one of the column's intervals. Only Spark knows which rows match.
     """
 
     intervals: tuple[pa.Table | None, ...]

@@ -1,8 +1,8 @@
 """Cast join keys to the type of the column that they are compared with, as Spark's join would.
 
 Spark casts both sides of ``column = key`` to a common type. Here a key becomes the one value of the column's type that
-equals it after those casts, or null if no value does. Where several values of the column would, because the casts round
-(a bigint beside a double of 2**53), or where Spark's answer depends on the text of a key, the keys are refused.
+equals it after those casts, or null if no value does. Keys are refused if several values of the column would equal one,
+because the casts round (a bigint beside a double of 2**53), or if Spark's answer depends on the text of a key.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from secateur.pruning.predicate.listed_keys import instants
 from secateur.pruning.predicate.resolve import Binder
 from secateur.values import is_float, keys_of, kind_of
 
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # of the decimal that Spark makes of an integer, by bits
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # of the decimal to which Spark casts an integer, by bits
 _WHOLE_DOUBLES, _WHOLE_FLOATS = 2.0**53, 2.0**24  # below, no two integers round to the same
 
 
 def cast_keys(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
     """Return keys as values of a column's type, null where no value of the column equals the key.
 
-    Raises IncomparableLiteral if Spark refuses the comparison, or if it cannot be told exactly without Spark.
+    Raises IncomparableLiteral if Spark refuses the comparison, or if only Spark knows its exact result.
     """
     values = _plain(values)
     if pa.types.is_null(values.type) and kind_of(field.type) is not None:
@@ -59,7 +59,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _cast_to(type_: pa.DataType, given: pa.DataType) -> Callable[[Field, pa.Array, Binder], pa.Array]:
-    """Return how keys become values of a type."""
+    """Return the function that casts keys to a type."""
     is_a = pa.types
     if kind_of(type_) is None:
         return _incomparable
@@ -105,7 +105,7 @@ def _integers(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
 
 
 def _integers_of_floats(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
-    """Doubles beside integers: Spark makes doubles of both; without ANSI floats, if the keys are."""
+    """Cast doubles beside integers: Spark compares as doubles; without ANSI as floats, if the keys are floats."""
     whole = _WHOLE_FLOATS if values.type == pa.float32() and not binder.ansi else _WHOLE_DOUBLES
     numbers, valid = _numbers(values, np.float64)
     with np.errstate(invalid="ignore"):
@@ -129,7 +129,7 @@ def _integers_of_decimals(field: Field, values: pa.Array, binder: Binder) -> pa.
 
 
 def _floats(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
-    """Numbers beside floating ones: Spark makes doubles of both; without ANSI floats of floats and integers."""
+    """Cast numbers beside floating ones: Spark compares as doubles; without ANSI floats and integers as floats."""
     is_single = field.type == pa.float32()
     if is_single and pa.types.is_integer(values.type) and not binder.ansi:
         return _array(*_numbers(values, np.float32))
@@ -174,7 +174,7 @@ def _numbers(values: pa.Array, type_: type[np.generic]) -> tuple[np.ndarray, np.
 
 
 def _dates(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
-    """Times beside dates: Spark makes times of both."""
+    """Cast times beside dates: Spark compares as times."""
     if pa.types.is_date32(values.type):
         return values
     if values.type.tz is not None:
@@ -184,7 +184,7 @@ def _dates(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
 
 
 def _moments(field: Field, values: pa.Array, binder: Binder) -> pa.Array:
-    """Dates and local times beside instants are in the session's time zone."""
+    """Cast dates and local times beside instants: they are in the session's time zone."""
     is_instant = pa.types.is_timestamp(values.type) and values.type.tz is not None
     micros, valid = _micros(values)
     if field.type.tz is None and is_instant:

@@ -1,6 +1,6 @@
-"""Bind a semi join: per column the set of its keys, and for several columns the set of their tuples beside it.
+"""Bind a semi join: to the set of keys of every column, and for several columns also to the set of their tuples.
 
-The sets of keys prune by everything that an IN list prunes by; the tuples decide about rows.
+The sets of keys prune like IN lists; the tuples decide about rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def cast_rows(fields: Sequence[Field], keys: JoinKeys, binder: Binder) -> list[p
 
 
 def _within_intervals(fields: Sequence[Field], keys: ManyKeys, join: SemiJoin) -> Predicate:
-    """Return what the intervals of keys tell; the rest is left to Spark, and all of it where NULL equals NULL."""
+    """Return the condition of the keys' intervals; the rest is left to Spark, or all of it if NULL equals NULL."""
     known = [
         Within(field, _ranges(ends), join)
         for field, ends in zip(fields, keys.intervals, strict=True)
@@ -77,7 +77,7 @@ def _chunk(values: pa.ChunkedArray) -> pa.Array:
 
 
 def _one(field: Field, values: pa.Array, sql: SemiJoin) -> Predicate:
-    """Return the condition on one column alone; a null among the values stands for NULL."""
+    """Return the condition on one column; a null among the values stands for NULL."""
     (column,) = sql.columns
     within = Within(field, _points(values.drop_null()), sql)
     return Or((within, Missing(field, IsNull(column)))) if values.null_count else within

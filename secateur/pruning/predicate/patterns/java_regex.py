@@ -1,7 +1,7 @@
 r"""Java regular expressions in the syntax of RE2, where both find the same.
 
-A pattern is read by Java's rules and rewritten for RE2, with explicit code points. Only whether something is found
-counts here, not what or where: lazy quantifiers are greedy ones then, and groups need no numbers.
+A pattern is read by Java's rules and rewritten for RE2, with explicit code points. It only matters whether something is
+found, not what or where: so lazy quantifiers become greedy, and groups need no numbers.
 
 Sources: ``java.util.regex.Pattern`` of Java 17, as Spark's RLIKE uses it, which searches decoded text; RE2's syntax.
 """
@@ -35,7 +35,7 @@ FINAL_LINE_END = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])\z"  # what ``$`` may st
 
 
 class Untranslatable(ValueError):
-    """A pattern has a part that RE2 has not, or understands in another way; the message names it."""
+    """A pattern has a part that RE2 lacks or understands otherwise; the message names it."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Lower and upper case as Spark makes them, over the characters on which all sources agree.
+"""Lower and upper case as in Spark, for the characters on which all sources agree.
 
-Spark asks ICU or Java, in the default locale of the machine that runs the query, except for text of ASCII alone, where
-no locale counts. So beyond ASCII the result is known if it is the same in all locales. Two differ from the rest:
+Spark asks ICU or Java, in the default locale of the machine that runs the query, except for ASCII text, for which the
+locale does not matter. So beyond ASCII the result is known if it is the same in all locales. Two differ from the rest:
 Turkish (like Azerbaijani), which has a dotless I, and Lithuanian, which keeps the dot of an i under another accent. In
-upper case, ICU also drops the accents of Greek where that is the locale.
+upper case, ICU also drops the accents of Greek in a Greek locale.
 
 Sources: Spark's ``Lower``, ``Upper``, ``UTF8String.toLowerCase``, ``CollationAwareUTF8String``; Unicode's
 ``SpecialCasing.txt``.
@@ -31,7 +31,7 @@ _DOUBTFUL_UPPER = (
     r"\x{1D8E}\x{1E96}-\x{1E9E}\x{1F00}-\x{1FFF}\x{2126}\x{2C5F}\x{A7C0}-\x{A7FF}\x{AB30}-\x{ABBF}\x{FB00}-\x{FB17}"
     r"\x{10400}-\x{1EFFF}]"
 )
-_BEFORE = {  # what a locale makes of single letters before the common rule
+_BEFORE = {  # replacements of a locale, made before the common rule
     "": {"\u0130": "i\u0307"},
     "tr": {"I": "\u0131", "\u0130": "i"},
     "lt": {"\u0130": "i\u0307", "\u00cc": "i\u0307\u0300", "\u00cd": "i\u0307\u0301", "\u0128": "i\u0307\u0303"},

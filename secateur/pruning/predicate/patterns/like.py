@@ -59,7 +59,7 @@ class Pattern:
     def in_lower_case(self) -> Pattern:
         """Return the pattern with its ASCII letters in lower case.
 
-        Next to characters beyond ASCII the locale decides on I, which Turkish has two of: it is left out then.
+        Next to characters beyond ASCII the lower case of I depends on the locale, so I is left out there.
         """
         if not all(map(str.isascii, self.literals)):
             literals = tuple(literal.replace("I", "\ufffd") for literal in self.literals)

@@ -32,7 +32,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_ ]+")
 
 
 def is_plain(pattern: str) -> bool:
-    """Whether a pattern is found just where its own characters stand, whatever engine looks, and whatever the bytes."""
+    """Whether a pattern just stands for its own characters, in every regular expression engine and for all bytes."""
     return _PLAIN.fullmatch(pattern) is not None
 
 
@@ -162,7 +162,7 @@ def token_bytes(word: str) -> str:
 
 
 def tokens_of(word: str, *, folded: bool) -> tuple[bytes, ...]:
-    """Return the tokens of a text that contains a word: beyond ASCII none are sure if case is ignored."""
+    """Return the tokens of a text that contains a word; beyond ASCII none are certain if case is ignored."""
     token = encoded(word)
     if not folded:
         return (token,)

@@ -22,7 +22,7 @@ MOST_TRANSLATED = 1 << 14  # characters of a pattern; a translation takes some 6
 class Search:
     """Whether a regular expression of RE2 is found.
 
-    If `bytewise`, it is found in the bytes just where Spark finds it in decoded text, also where they are not UTF-8.
+    If `bytewise`, it is found in the bytes exactly where Spark finds it in decoded text, even if they are not UTF-8.
     The others are as in :class:`.java_regex.Translation`.
     """
 
@@ -41,7 +41,7 @@ class InLowerCase:
 
 @dataclass(frozen=True)
 class OnlySpark:
-    """Only Spark can tell; `reason` says why."""
+    """A test that only Spark can make; `reason` says why."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""What is known of a text if something is known of it after trimming spaces. Source: Spark's ``UTF8String.trim``."""
+"""Conclude from conditions on a trimmed text to the text itself. Source: Spark's ``UTF8String.trim``."""
 
 from __future__ import annotations
 
