@@ -54,7 +54,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def told() -> Iterator[list[Report]]:
+def received() -> Iterator[list[Report]]:
     """The reports of all plans."""
     reports: list[Report] = []
     sec.add_reporter(reports.append)
@@ -69,17 +69,17 @@ def values(report: Report) -> dict[str, Any]:
     assert list(duration) == ["count", "time-unit", "total-duration"]
     assert (duration["count"], duration["time-unit"]) == (1, "nanoseconds")
     assert isinstance(duration["total-duration"], int) and duration["total-duration"] > report.seconds * 1e9
-    for name, each in metrics.items():
-        assert each["unit"] == ("bytes" if name.endswith("-in-bytes") else "count"), name
-    return {name: each["value"] for name, each in metrics.items()}
+    for name, metric in metrics.items():
+        assert metric["unit"] == ("bytes" if name.endswith("-in-bytes") else "count"), name
+    return {name: metric["value"] for name, metric in metrics.items()}
 
 
-# ---- metrics ---------------------------------------------------------------------------------------------------------
+# ---- counts ---------------------------------------------------------------------------------------------------------
 
 
 def test_metrics_of_an_iceberg_table(numbers: Table) -> None:
     table = sec.open_table(numbers)
-    found = values(sec.prune(table, "n < 15", strict=True).report)
+    counts = values(sec.prune(table, "n < 15", strict=True).report)
     planned = list(numbers.scan("n < 15").plan_files())
     deletes = [delete for task in planned for delete in task.delete_files]
     expected = {
@@ -103,48 +103,48 @@ def test_metrics_of_an_iceberg_table(numbers: Table) -> None:
         "result-row-groups": 2,
         "result-rows": 20,
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: counts[name] for name in expected} == expected
 
 
 def test_manifests_in_memory_are_not_scanned(numbers: Table) -> None:
     table = sec.open_table(numbers)
     sec.drop_index(table)
-    found = values(sec.prune(table, "TRUE").report)
-    assert (found["scanned-data-manifests"], found["skipped-data-manifests"]) == (5, 0)
-    found = values(sec.prune(table, "TRUE").report)
-    assert (found["scanned-data-manifests"], found["skipped-data-manifests"]) == (0, 5)
-    assert (found["scanned-delete-manifests"], found["skipped-delete-manifests"]) == (0, 2)
+    counts = values(sec.prune(table, "TRUE").report)
+    assert (counts["scanned-data-manifests"], counts["skipped-data-manifests"]) == (5, 0)
+    counts = values(sec.prune(table, "TRUE").report)
+    assert (counts["scanned-data-manifests"], counts["skipped-data-manifests"]) == (0, 5)
+    assert (counts["scanned-delete-manifests"], counts["skipped-delete-manifests"]) == (0, 2)
     numbers.append(pa.table({"n": [99]}))
-    found = values(sec.prune(table, "TRUE").report)
-    assert (found["scanned-data-manifests"], found["skipped-data-manifests"]) == (1, 5)
+    counts = values(sec.prune(table, "TRUE").report)
+    assert (counts["scanned-data-manifests"], counts["skipped-data-manifests"]) == (1, 5)
 
 
 def test_deletes_that_no_file_of_the_plan_needs_are_skipped(numbers: Table) -> None:
-    found = values(sec.prune(sec.open_table(numbers), "n >= 40").report)
-    assert (found["indexed-delete-files"], found["result-delete-files"], found["skipped-delete-files"]) == (2, 0, 2)
-    assert found["total-delete-file-size-in-bytes"] == 0
+    counts = values(sec.prune(sec.open_table(numbers), "n >= 40").report)
+    assert (counts["indexed-delete-files"], counts["result-delete-files"], counts["skipped-delete-files"]) == (2, 0, 2)
+    assert counts["total-delete-file-size-in-bytes"] == 0
 
 
 def test_metrics_of_a_directory(lake: Path) -> None:
     table = sec.open_table(str(lake))
-    found = values(sec.prune(table, "n < 15", strict=True).report)
-    assert found["result-data-files"] == 1
-    assert found["total-file-size-in-bytes"] == (lake / "0.parquet").stat().st_size
-    assert not any(value for name, value in found.items() if "manifest" in name or "delete" in name)
-    assert "total-row-groups" not in found  # a plan without an index does not know it before
-    assert found["result-row-groups"] == 2
+    counts = values(sec.prune(table, "n < 15", strict=True).report)
+    assert counts["result-data-files"] == 1
+    assert counts["total-file-size-in-bytes"] == (lake / "0.parquet").stat().st_size
+    assert not any(value for name, value in counts.items() if "manifest" in name or "delete" in name)
+    assert "total-row-groups" not in counts  # a plan without an index does not know it before
+    assert counts["result-row-groups"] == 2
     index_here(table, BuildOptions())
-    found = values(sec.prune(table, "n < 15", strict=True).report)
+    counts = values(sec.prune(table, "n < 15", strict=True).report)
     names = ("total", "result", "skipped")
-    assert [found[f"{name}-row-groups"] for name in names] == [30, 2, 28]
-    assert [found[f"{name}-rows"] for name in names] == [300, 20, 280]
-    assert found["scanned-index-chunks"] > 0
-    assert found["degraded-stages"] == 0
+    assert [counts[f"{name}-row-groups"] for name in names] == [30, 2, 28]
+    assert [counts[f"{name}-rows"] for name in names] == [300, 20, 280]
+    assert counts["scanned-index-chunks"] > 0
+    assert counts["degraded-stages"] == 0
 
 
 def test_a_plan_of_nothing_has_metrics(numbers: Table) -> None:
-    found = values(sec.prune(sec.open_table(numbers), "n > 1000").report)
-    assert (found["result-data-files"], found["total-file-size-in-bytes"], found["result-row-groups"]) == (0, 0, 0)
+    counts = values(sec.prune(sec.open_table(numbers), "n > 1000").report)
+    assert (counts["result-data-files"], counts["total-file-size-in-bytes"], counts["result-row-groups"]) == (0, 0, 0)
 
 
 def test_a_report_is_a_value(numbers: Table) -> None:
@@ -157,34 +157,36 @@ def test_a_report_is_a_value(numbers: Table) -> None:
 # ---- reporters -------------------------------------------------------------------------------------------------------
 
 
-def test_a_reporter_is_told_of_every_plan_once(lake: Path, told: list[Report]) -> None:
+def test_a_reporter_is_told_of_every_plan_once(lake: Path, received: list[Report]) -> None:
     table = sec.open_table(str(lake))
     plan = sec.prune(table, "n = 1")
     assert plan.to_arrow().num_rows == plan.count() == 1
-    assert told == [plan.report]
-    assert (told[0].predicate, told[0].table) == ("n = 1", str(lake))
-    sec.add_reporter(told.append)
+    assert received == [plan.report]
+    assert (received[0].predicate, received[0].table) == ("n = 1", str(lake))
+    sec.add_reporter(received.append)
     sec.prune(table, "n = 2")
-    assert [report.predicate for report in told] == ["n = 1", "n = 2"]
-    sec.remove_reporter(told.append)
+    assert [report.predicate for report in received] == ["n = 1", "n = 2"]
+    sec.remove_reporter(received.append)
     sec.prune(table, "n = 3")
-    assert len(told) == 2
-    sec.remove_reporter(told.append)
+    assert len(received) == 2
+    sec.remove_reporter(received.append)
 
 
-def test_a_reporter_that_fails_fails_no_query(lake: Path, told: list[Report], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reporter_that_fails_fails_no_query(
+    lake: Path, received: list[Report], caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(report: Report) -> None:
         raise RuntimeError(f"cannot report {report.predicate}")
 
-    sec.remove_reporter(told.append)
+    sec.remove_reporter(received.append)
     sec.add_reporter(broken)
-    sec.add_reporter(told.append)
+    sec.add_reporter(received.append)
     try:
         with caplog.at_level(logging.INFO, "secateur"):
             assert sec.prune(sec.open_table(str(lake)), "n = 1").count() == 1
     finally:
         sec.remove_reporter(broken)
-    assert len(told) == 1
+    assert len(received) == 1
     (record,) = (record for record in caplog.records if record.levelno == logging.ERROR)
     assert "broken" in record.getMessage()
     assert record.exc_info is not None and "cannot report n = 1" in str(record.exc_info[1])
@@ -203,23 +205,23 @@ def test_an_iceberg_table_is_explained_with_its_snapshot(numbers: Table) -> None
     table = sec.open_table(numbers)
     snapshot = numbers.current_snapshot()
     assert snapshot is not None
-    told = lines(sec.prune(table, "n < 15"))
+    heads = lines(sec.prune(table, "n < 15"))
     assert (
-        told["table"] == f"{table.location}, snapshot {snapshot.snapshot_id}, 5 files, at most 1 of them with deletes"
+        heads["table"] == f"{table.location}, snapshot {snapshot.snapshot_id}, 5 files, at most 1 of them with deletes"
     )
-    first, _, indexed, *_ = (each.snapshot_id for each in numbers.metadata.snapshots)
+    first, _, indexed, *_ = (snapshot.snapshot_id for snapshot in numbers.metadata.snapshots)
     index, made_of = "snapshot 1, 1 segments", f"made of table snapshot {indexed}"
-    assert told["index"] == f"{index}, covers 3 of 5 files; 3 of its 3 files are live, {made_of}"
-    told = lines(sec.prune(sec.open_table(numbers, snapshot_id=first), "n < 15"))
-    assert told["table"] == f"{table.location}, snapshot {first}, 1 files"
-    assert told["index"] == f"{index}, covers 1 of 1 files; 1 of its 3 files are live, {made_of}"
+    assert heads["index"] == f"{index}, covers 3 of 5 files; 3 of its 3 files are live, {made_of}"
+    heads = lines(sec.prune(sec.open_table(numbers, snapshot_id=first), "n < 15"))
+    assert heads["table"] == f"{table.location}, snapshot {first}, 1 files"
+    assert heads["index"] == f"{index}, covers 1 of 1 files; 1 of its 3 files are live, {made_of}"
 
 
 def test_a_directory_is_explained_by_its_location(lake: Path) -> None:
     table = sec.open_table(str(lake))
     index_here(table, BuildOptions())
-    told = lines(sec.prune(table, "n < 15"))
-    assert (told["table"], told["index"]) == (str(lake), "snapshot 1, 1 segments, covers 3 of 3 files")
+    heads = lines(sec.prune(table, "n < 15"))
+    assert (heads["table"], heads["index"]) == (str(lake), "snapshot 1, 1 segments, covers 3 of 3 files")
     (lake / "0.parquet").unlink()
-    told = lines(sec.prune(table, "n < 15"))
-    assert told["index"] == "snapshot 1, 1 segments, covers 2 of 2 files; 2 of its 3 files are live"
+    heads = lines(sec.prune(table, "n < 15"))
+    assert heads["index"] == "snapshot 1, 1 segments, covers 2 of 2 files; 2 of its 3 files are live"

@@ -1,4 +1,4 @@
-"""Names say what a thing is: no public name of the package is one of a few words that say nothing."""
+"""Names say what a thing is: no public name of the package, and no variable, is one of a few words that say nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from tests.support.package_modules import ROOT, modules
 
 VAGUE = {"each", "found", "held", "it", "made", "mine", "own", "robbed", "settle", "told"}
-LOG_OF_DELTA = "secateur/io/tables/delta/"  # in which `told` is what a commit says of the table
+VAGUE_VARIABLES = {"each", "found", "mine", "own", "shown", "sure", "told"}
+UNREAD = (  # rooms whose variables are still to be renamed
+    "secateur/index/build/",
+    "secateur/index/filters/",
+    "secateur/io/spark/",
+    "secateur/java",
+)
 
 
 def public_names(body: list[ast.stmt]) -> Iterator[str]:
@@ -31,11 +37,34 @@ def test_public_names_say_what_a_thing_is() -> None:
     vague = [
         f"{module.file}: {name}"
         for module in modules(ROOT)
-        if not module.file.startswith(LOG_OF_DELTA)
         for name in public_names(module.tree.body)
         if name.strip("_").lower() in VAGUE
     ]
     assert not vague
+
+
+def variables(tree: ast.AST) -> Iterator[str]:
+    """The names that are assigned, looped over, or parameters, at any depth."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+
+
+def test_variables_say_what_they_hold() -> None:
+    vague = [
+        f"{module.file}: {name}"
+        for module in modules(ROOT)
+        if not module.file.startswith(UNREAD)
+        for name in variables(module.tree)
+        if name.strip("_") in VAGUE_VARIABLES
+    ]
+    assert not vague
+
+
+def test_a_vague_variable_is_seen() -> None:
+    tree = ast.parse("def f(told):\n    found, n = g()\n    return [each for each in found if (own := each)]")
+    assert sorted(variables(tree)) == ["each", "found", "n", "own", "told"]
 
 
 def test_a_vague_name_is_seen() -> None:

@@ -52,9 +52,9 @@ def test_texts_that_are_padded_to_a_given_one(text: str, other: str, length: int
     assert function is not None
     assert function.preimage is not None
     for padded in (pad_to(text, length, pad, left=left), other):
-        found = function.preimage(rangeset.points(Kind.BYTES, [padded.encode()]))
-        assert found is not None
-        assert holds(found, text, pa.string()) == (pad_to(text, length, pad, left=left) == padded)
+        preimage = function.preimage(rangeset.points(Kind.BYTES, [padded.encode()]))
+        assert preimage is not None
+        assert holds(preimage, text, pa.string()) == (pad_to(text, length, pad, left=left) == padded)
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
@@ -64,9 +64,9 @@ def test_texts_that_are_joined_to_a_given_one(before: str, text: str, after: str
     assert function is not None
     for joined in (before + text + after, other):
         if function.preimage is not None:
-            found = function.preimage(rangeset.points(Kind.BYTES, [joined.encode()]))
-            assert found is not None
-            assert holds(found, text, pa.string()) == (before + text + after == joined)
+            preimage = function.preimage(rangeset.points(Kind.BYTES, [joined.encode()]))
+            assert preimage is not None
+            assert holds(preimage, text, pa.string()) == (before + text + after == joined)
         else:
             assert function.inverse is not None
             first = function.inverse(joined.encode())
@@ -84,7 +84,9 @@ def test_texts_that_may_be_trimmed_to_a_given_one(text: str, name: str, other: s
             starts, substrings = untrimmed(name, alternatives_of(asked))
             assert holds(starts, text, pa.string())
             kept = in_bytes(substrings, folded=False)
-            assert not kept or any(all(substring.is_in(text.encode()) for substring in each) for each in kept)
+            assert not kept or any(
+                all(substring.is_in(text.encode()) for substring in substrings) for substrings in kept
+            )
 
 
 PARTS = st.sampled_from(["a", "b", "\\.", "(a|b)", "(?:ab|)", "[ab]", "a?", "(b|ab)?", "((a|b)b)"])
@@ -99,9 +101,9 @@ PATTERNS = st.builds(
 
 @given(PATTERNS, st.text("ab.", max_size=5))
 def test_texts_in_which_a_pattern_is_found(pattern: str, text: str) -> None:
-    found = matching_texts(pattern)
-    if found is not None:
-        assert holds(found, text, pa.string()) == bool(re.search(pattern.replace("\\z", "\\Z"), text))
+    texts = matching_texts(pattern)
+    if texts is not None:
+        assert holds(texts, text, pa.string()) == bool(re.search(pattern.replace("\\z", "\\Z"), text))
 
 
 def test_patterns_that_are_not_read() -> None:

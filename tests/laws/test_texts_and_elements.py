@@ -170,8 +170,8 @@ def test_rows_are_those_of_spark(spark: SparkSession, write_table: WriteTable, c
 
 def check_questions(frame: DataFrame, table: pa.Table, conditions: Sequence[str]) -> None:
     """That every leaf which Spark finds TRUE on a row has all its questions answered "may be" there."""
-    found = (leaf for text in conditions for leaf in all_leaves(bind(parse(text), table.schema)))
-    by_text = {str(leaf): leaf for leaf in found if questions(leaf)}
+    bound_leaves = (leaf for text in conditions for leaf in all_leaves(bind(parse(text), table.schema)))
+    by_text = {str(leaf): leaf for leaf in bound_leaves if questions(leaf)}
     truth = ask(frame, list(by_text)).truth
     assert set(truth) == set(by_text)
     for text, leaf in by_text.items():
@@ -266,18 +266,18 @@ def test_texts_that_are_no_utf8_hold_the_substrings(spark: SparkSession) -> None
     conditions = [shape.format(part) for shape in shapes for part in parts]
     conditions += [str(sec.has_token("s", word)) for word in ("a", "b", "ab")]
     frame.createOrReplaceTempView("odd_texts")
-    shown = ", ".join(f"({condition}) AS c{i}" for i, condition in enumerate(conditions))
-    answers = spark.sql(f"SELECT rid, {shown} FROM odd_texts").collect()
+    columns = ", ".join(f"({condition}) AS c{i}" for i, condition in enumerate(conditions))
+    answers = spark.sql(f"SELECT rid, {columns} FROM odd_texts").collect()
     schema = pa.schema({"s": pa.string()})
-    found = 0
+    true_rows = 0
     for i, condition in enumerate(conditions):
         for leaf in all_leaves(bind(parse(condition), schema)):
             for question in questions(leaf):
                 assert isinstance(question, Texts)
                 for row in answers:
-                    found += bool(row[f"c{i}"])
+                    true_rows += bool(row[f"c{i}"])
                     assert not row[f"c{i}"] or text_may_be(question, odd[row.rid]), (condition, odd[row.rid])
-    assert found > 20
+    assert true_rows > 20
 
 
 def test_no_other_character_turns_into_ascii_in_spark(spark: SparkSession) -> None:

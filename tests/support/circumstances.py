@@ -36,8 +36,8 @@ class Disk:
     entries: dict[str, bytes] = field(default_factory=dict)
 
     def find(self, key: str) -> bytes | None:
-        found = self.entries.get(key)
-        return found[:-5] if found is not None and zlib.crc32(key.encode()) % self.damaged == 0 else found
+        data = self.entries.get(key)
+        return data[:-5] if data is not None and zlib.crc32(key.encode()) % self.damaged == 0 else data
 
     def keep(self, key: str, data: bytes) -> None:
         self.entries[key] = data

@@ -19,8 +19,10 @@ def may_be(question: Question, value: Any) -> bool:
         return False
     match question:
         case Values(column, type_, points):
-            found = {key_of(each, type_) for each in _values(column.type, value) if each is not None}
-            return not found.isdisjoint(points.tolist())
+            keys = {
+                key_of(value_inside, type_) for value_inside in _values(column.type, value) if value_inside is not None
+            }
+            return not keys.isdisjoint(points.tolist())
         case Texts():
             return text_may_be(question, value.encode() if isinstance(value, str) else value)
 
@@ -51,11 +53,11 @@ def tokens(text: bytes) -> set[bytes]:
 
 def naive_tokens(text: bytes) -> list[bytes]:
     """The tokens of a text in their order, byte by byte."""
-    found, token = [], b""
+    tokens, token = [], b""
     for byte in [*text, 0]:
         if byte in TOKEN_BYTES:
             token += bytes([byte])
         elif token:
-            found.append(token)
+            tokens.append(token)
             token = b""
-    return found
+    return tokens

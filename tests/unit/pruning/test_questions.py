@@ -68,11 +68,11 @@ def texts_of(text: str) -> list[Texts]:
 
 def short(question: Texts) -> str:
     """Substrings as ``^starts``, ``ends$``; alternatives with ``|``, folded ones after ``~``, tokens in brackets."""
-    shown = "|".join(
+    texts = "|".join(
         " ".join("^" * p.starts + p.text.decode() + "$" * p.ends for p in substrings)
         for substrings in question.alternatives
     )
-    return "~" * question.folded + shown + "".join(f"[{token.decode()}]" for token in question.tokens)
+    return "~" * question.folded + texts + "".join(f"[{token.decode()}]" for token in question.tokens)
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
@@ -228,8 +228,8 @@ EXPRESSIONS = [  # a regular expression, and its substrings; - where nothing is 
 
 @pytest.mark.parametrize(("pattern", "expected"), EXPRESSIONS, ids=[repr(pattern) for pattern, _ in EXPRESSIONS])
 def test_the_substrings_of_a_regular_expression(pattern: str, expected: str | None) -> None:
-    found = in_bytes(literal_parts(pattern), folded=False)
-    assert (short(Texts(None, found, False)) if found else None) == expected  # type: ignore[arg-type]
+    alternatives = in_bytes(literal_parts(pattern), folded=False)
+    assert (short(Texts(None, alternatives, False)) if alternatives else None) == expected  # type: ignore[arg-type]
 
 
 # ---- texts that match hold the substrings ----------------------------------------------------------------------------
@@ -237,9 +237,9 @@ def test_the_substrings_of_a_regular_expression(pattern: str, expected: str | No
 
 def check_substrings(condition: str, text: str) -> None:
     """That a text for which a condition is TRUE answers all questions of it with "may be"."""
-    found = texts_of(condition)
-    event("with substrings" if found else "without substrings")
-    for question in found:
+    asked = texts_of(condition)
+    event("with substrings" if asked else "without substrings")
+    for question in asked:
         assert may_be(question, text), (condition, text, short(question))
 
 
@@ -247,9 +247,9 @@ def check_substrings(condition: str, text: str) -> None:
 @given(like=likes(), other=some_text)
 def test_a_text_that_is_like_a_pattern_holds_its_substrings(like: tuple[str, str, str], other: str) -> None:
     pattern, regex, text = like
-    for each in (text, other, other + text, text + other):
-        if re.fullmatch(regex, each, re.DOTALL):
-            check_substrings(f"s LIKE {quoted(pattern)}", each)
+    for candidate in (text, other, other + text, text + other):
+        if re.fullmatch(regex, candidate, re.DOTALL):
+            check_substrings(f"s LIKE {quoted(pattern)}", candidate)
 
 
 @examples(600)
@@ -260,9 +260,9 @@ def test_a_text_in_which_an_expression_is_found_holds_its_substrings(
     """By Python, whose syntax is Java's where substrings are read; its \\Z is Java's \\z."""
     pattern, text = "|".join(pattern for pattern, _ in branches), branches[-1][1]
     compiled = re.compile(pattern.replace("\\z", "\\Z"), re.ASCII)
-    for each in (text, before + text, text + after, before + text + after, after):
-        if compiled.search(each):
-            check_substrings(f"s RLIKE {quoted(pattern)}", each)
+    for candidate in (text, before + text, text + after, before + text + after, after):
+        if compiled.search(candidate):
+            check_substrings(f"s RLIKE {quoted(pattern)}", candidate)
 
 
 odd_letters = st.sampled_from([*"abkiAKIsS ", "é", "É", "ß", "\u212a", "\u017f", "İ", "\u0131", "ﬁ", "\u03c3", "Σ"])
@@ -414,12 +414,12 @@ HOLDS = [  # a condition, the column, and the keys that it looks for
 
 @pytest.mark.parametrize(("text", "name", "points"), HOLDS, ids=[text for text, *_ in HOLDS])
 def test_elements_and_keys_are_looked_up(text: str, name: str, points: list[Any]) -> None:
-    found = next(leaf for leaf in leaves(bound(text)) if isinstance(leaf, Holds))
-    (question,) = questions(found)
+    leaf = next(leaf for leaf in leaves(bound(text)) if isinstance(leaf, Holds))
+    (question,) = questions(leaf)
     assert isinstance(question, Values)
     assert str(question.column) == name
     assert question.points.tolist() == points
-    assert question.type == found.type != question.column.type
+    assert question.type == leaf.type != question.column.type
 
 
 NEEDS = [  # a condition on the value of a key, and the key
@@ -537,8 +537,8 @@ def test_elements_of_rows_are_looked_at_as_sql_has_it(
     )
     nested = [None if i % 3 == 0 else row for i, row in enumerate(whole.to_pylist())][skipped:]
     inside = pa.record_batch({"st": struct}).slice(skipped)
-    found = truth(bound(f"array_contains(st.tags, '{sought}')"), inside).tolist()
-    assert found == [contains(row, {sought}) for row in nested]
+    outcomes = truth(bound(f"array_contains(st.tags, '{sought}')"), inside).tolist()
+    assert outcomes == [contains(row, {sought}) for row in nested]
 
 
 def contains(row: list[str | None] | None, wanted: set[str]) -> int:
@@ -559,9 +559,9 @@ def test_keys_of_rows_are_looked_at_as_sql_has_it(
 ) -> None:
     array = pa.array([None if v is None else list(v.items()) for v in values], pa.map_(pa.int32(), pa.string()))
     batch = pa.record_batch({"byid": array}).slice(skipped)
-    found = truth(bound(f"map_contains_key(byid, {sought})"), batch).tolist()
+    outcomes = truth(bound(f"map_contains_key(byid, {sought})"), batch).tolist()
     rows = values[skipped:]
-    assert found == [NULL if row is None else TRUE if sought in row else FALSE for row in rows]
+    assert outcomes == [NULL if row is None else TRUE if sought in row else FALSE for row in rows]
 
 
 # ---- soundness over rows ---------------------------------------------------------------------------------------------

@@ -71,14 +71,14 @@ def test_gaps_lie_between_neighbours_and_are_the_widest(column: tuple[ColumnKind
     array = array_of(values, kind.type)
     low, high = widest_gaps(array, g)
     keys = words(array)
-    found = list(zip(low.tolist(), high.tolist(), strict=True))
+    gaps = list(zip(low.tolist(), high.tolist(), strict=True))
     apart = [(a, b) for a, b in pairwise(keys) if b - a > 1]
-    assert found == sorted(set(found))
-    assert set(found) <= set(apart)
+    assert gaps == sorted(set(gaps))
+    assert set(gaps) <= set(apart)
     value_of = values_of(array) if is_float(kind.type) else None
     widths = sorted((width(a, b, value_of) for a, b in apart), reverse=True)
-    chosen = sorted((width(a, b, value_of) for a, b in found), reverse=True)
-    assert len(chosen) == min(g, sum(each > 0 for each in widths))
+    chosen = sorted((width(a, b, value_of) for a, b in gaps), reverse=True)
+    assert len(chosen) == min(g, sum(gap_width > 0 for gap_width in widths))
     assert chosen == widths[: len(chosen)]
 
 
@@ -132,8 +132,8 @@ def table_of(blocks: Sequence[pa.Array | None], g: int) -> GapTable:
 
 def bounds_of(blocks: Sequence[pa.Array | None]) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper bounds, and the least and greatest key where nothing is known."""
-    found = [(INT64_MIN, INT64_MAX) if block is None else (words(block)[0], words(block)[-1]) for block in blocks]
-    return np.array([low for low, _ in found], np.int64), np.array([high for _, high in found], np.int64)
+    ends = [(INT64_MIN, INT64_MAX) if block is None else (words(block)[0], words(block)[-1]) for block in blocks]
+    return np.array([low for low, _ in ends], np.int64), np.array([high for _, high in ends], np.int64)
 
 
 @st.composite
@@ -146,15 +146,15 @@ def some_sets(draw: st.DrawFn, near: Sequence[int]) -> RangeSet:
     match draw(st.integers(0, 3)):
         case 0:
             start, stop = sorted(draw(st.tuples(ends, ends)))
-            found = rangeset.between(Kind.WORD, start, draw(st.sampled_from([stop, None])))
+            ranges = rangeset.between(Kind.WORD, start, draw(st.sampled_from([stop, None])))
         case 1:
-            found = rangeset.points(Kind.WORD, draw(st.lists(ends, max_size=4)))
+            ranges = rangeset.points(Kind.WORD, draw(st.lists(ends, max_size=4)))
         case 2:
             some = np.random.default_rng(draw(st.integers(0, 99))).integers(INT64_MIN, INT64_MAX, 300)
-            found = rangeset.integer_points(np.concatenate([some, draw(st.lists(ends, max_size=40))]).astype(np.int64))
+            ranges = rangeset.integer_points(np.concatenate([some, draw(st.lists(ends, max_size=40))]).astype(np.int64))
         case _:
-            found = rangeset.union(draw(some_sets(near)), draw(some_sets(near)))
-    return rangeset.complement(found) if draw(st.booleans()) else found
+            ranges = rangeset.union(draw(some_sets(near)), draw(some_sets(near)))
+    return rangeset.complement(ranges) if draw(st.booleans()) else ranges
 
 
 @st.composite
@@ -172,9 +172,9 @@ def test_a_block_with_a_value_in_the_set_is_reached(case: tuple[list[pa.Array | 
     """For every type; and so are those of which nothing is known, by any set that is not empty."""
     blocks, ranges = case
     table, (lower, upper) = table_of(blocks, g), bounds_of(blocks)
-    found = reaches(ranges, lower, upper, table.low, table.high)
-    assert found.shape == (len(blocks),)
-    for block, reached in zip(blocks, found.tolist(), strict=True):
+    may_hold = reaches(ranges, lower, upper, table.low, table.high)
+    assert may_hold.shape == (len(blocks),)
+    for block, reached in zip(blocks, may_hold.tolist(), strict=True):
         if block is None:
             assert reached != ranges.is_empty
         else:
@@ -187,10 +187,10 @@ def test_of_few_values_gaps_are_exact(case: tuple[list[pa.Array | None], RangeSe
     """Where the values are the ends of all intervals, or adjacent to each other, only their own keys reach a block."""
     blocks, ranges = case
     table, (lower, upper) = table_of(blocks, MOST_GAPS), bounds_of(blocks)
-    found = reaches(ranges, lower, upper, table.low, table.high)
+    may_hold = reaches(ranges, lower, upper, table.low, table.high)
     for i, block in enumerate(blocks):
         if block is not None and len(words(block)) <= 1 + np.count_nonzero(table.low[:, i] < table.high[:, i]):
-            assert bool(found[i]) == bool(ranges.contains(keys_of(block)).any())
+            assert bool(may_hold[i]) == bool(ranges.contains(keys_of(block)).any())
 
 
 ends = st.integers(-12, 12) | st.sampled_from([INT64_MIN, INT64_MIN + 1, INT64_MAX - 1, INT64_MAX])
@@ -211,8 +211,8 @@ def test_any_gaps_against_intervals_one_by_one(
     table = np.array([sorted(block) if ordered else block for block in blocks], np.int64).T
     lower, upper = np.sort(table[-2:], axis=0) if not ordered else table[[0, -1]]
     low, high = table[1 : 2 * g : 2], table[2 : 2 * g + 1 : 2]
-    found = reaches(ranges, lower, upper, low, high)
-    for i, reached in enumerate(found.tolist()):
+    may_hold = reaches(ranges, lower, upper, low, high)
+    for i, reached in enumerate(may_hold.tolist()):
         gaps = list(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True))
         if ordered:
             begins, stops = [lower[i], *high[:, i]], [*low[:, i], upper[i]]
@@ -246,7 +246,7 @@ def with_outliers(random: np.random.Generator, n: int) -> list[np.ndarray]:
 def with_modes(random: np.random.Generator, n: int) -> list[np.ndarray]:
     """Blocks of three clusters each, far from each other."""
     centres = random.uniform(0, n * 1000, (n, 3))
-    return [random.normal(np.repeat(each, 100), 50) for each in centres]
+    return [random.normal(np.repeat(centre, 100), 50) for centre in centres]
 
 
 def with_nan(random: np.random.Generator, n: int) -> list[np.ndarray]:
@@ -279,8 +279,8 @@ def test_gaps_leave_a_fifth_of_the_blocks_or_less(
             begin, end = keys_of(TYPES[name](np.array([start, start + 500]))).words[0].tolist()
             ranges = rangeset.between(Kind.WORD, begin, end)
             reached = reaches(ranges, lower, upper, table.low, table.high)
-            held = [bool(ranges.contains(each).any()) for each in keys]
-            assert (reached | ~np.array(held)).all()
+            holds = [bool(ranges.contains(block_keys).any()) for block_keys in keys]
+            assert (reached | ~np.array(holds)).all()
             by_gaps += int(reached.sum())
             by_bounds += int(ranges.overlap(Keys(Kind.WORD, (lower,)), Keys(Kind.WORD, (upper,)))[0].sum())
         assert by_gaps * 5 <= by_bounds, name
@@ -361,7 +361,7 @@ def test_any_arrays_are_a_fault_or_gaps(g: int, n: int, data: st.DataObject) -> 
     """A fault just where an end is less than the one before it."""
     some = st.lists(st.integers(0, 3) | ends, min_size=n, max_size=n)
     low, high = (data.draw(st.lists(some, min_size=g, max_size=g)) for _ in range(2))
-    given_arrays = [np.array(each, np.int64) for each in low + high]
+    given_arrays = [np.array(numbers, np.int64) for numbers in low + high]
     in_order = all(
         a <= b for i in range(n) for a, b in pairwise(v[i] for pair in zip(low, high, strict=True) for v in pair)
     )

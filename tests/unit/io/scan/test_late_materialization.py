@@ -81,7 +81,7 @@ ranges = st.lists(st.booleans(), min_size=1, max_size=60).map(np.array)
 
 @given(ranges, ranges, st.integers(1, 9), st.data())
 def test_chosen_rows_are_sets_of_rows(a: np.ndarray, b: np.ndarray, n: int, data: st.DataObject) -> None:
-    first, second = (chosen_rows(np.flatnonzero(each)) for each in (a, b))
+    first, second = (chosen_rows(np.flatnonzero(flags)) for flags in (a, b))
     both = np.intersect1d(first.positions, second.positions)
     assert intersection(first, second).positions.tolist() == both.tolist()
     assert [row for part in first.split(n) for row in part.positions.tolist()] == np.flatnonzero(a).tolist()
@@ -99,16 +99,18 @@ groups = st.lists(st.lists(st.booleans(), max_size=6).map(np.array), min_size=1,
 
 @given(groups, st.data())
 def test_rows_are_numbered_through_row_groups(flags: list[np.ndarray], data: st.DataObject) -> None:
-    counts = np.array([len(each) for each in flags])
-    rows = [None if each.all() else chosen_rows(np.flatnonzero(each)) for each in flags]
+    counts = np.array([len(flags_of_group) for flags_of_group in flags])
+    rows = [None if flags_of_group.all() else chosen_rows(np.flatnonzero(flags_of_group)) for flags_of_group in flags]
     through = end_to_end(rows, counts)
     assert through.positions.tolist() == np.flatnonzero(np.concatenate(flags)).tolist()
     held, left = without_gaps(through, counts.tolist())
-    assert held == [i for i, each in enumerate(flags) if each.any()]
-    assert left.positions.tolist() == [i for i, each in enumerate(hit for h in held for hit in flags[h]) if each]
+    assert held == [i for i, flags_of_group in enumerate(flags) if flags_of_group.any()]
+    assert left.positions.tolist() == [
+        i for i, is_selected in enumerate(hit for h in held for hit in flags[h]) if is_selected
+    ]
     of_group = np.split(np.arange(counts.sum()), np.cumsum(counts)[:-1])
     chosen = sorted(data.draw(st.sets(st.integers(0, len(flags) - 1), min_size=1)))
-    wanted = np.concatenate([of_group[each] for each in chosen])
+    wanted = np.concatenate([of_group[group] for group in chosen])
     assert positions_in_file(counts, chosen, np.arange(len(wanted))).tolist() == wanted.tolist()
 
 
@@ -125,8 +127,8 @@ def test_small_row_groups_of_a_file_are_read_together(tmp_path: Path, monkeypatc
         return real(self, row_groups, names)
 
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
-    found = sec.prune(sec.open_table(str(tmp_path)), "key in (7, 7777)").to_arrow()
-    assert found.equals(data.filter(pa.array((key == 7) | (key == 7777))))
+    rows = sec.prune(sec.open_table(str(tmp_path)), "key in (7, 7777)").to_arrow()
+    assert rows.equals(data.filter(pa.array((key == 7) | (key == 7777))))
     held = len(set((np.flatnonzero((key == 7) | (key == 7777)) // 1_000).tolist()))
     assert asked == [(50, ["key"]), (held, [f"x{i}" for i in range(8)])], "the key of all, then the row groups of rows"
 
@@ -145,8 +147,8 @@ def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monke
         return real(self, row_group, names, chosen)
 
     monkeypatch.setattr(row_group_reader.PageReader, "read", noted)
-    found = sec.prune(sec.open_table(str(tmp_path)), "key = 777").to_arrow()
-    assert found.equals(data.filter(pa.array(key == 777)))
+    rows = sec.prune(sec.open_table(str(tmp_path)), "key = 777").to_arrow()
+    assert rows.equals(data.filter(pa.array(key == 777)))
     assert asked == [1], "one read by pages, of one row; the key was read whole"
 
 

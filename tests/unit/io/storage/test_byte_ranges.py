@@ -51,7 +51,7 @@ def slices(wanted: Sequence[tuple[int, int]]) -> list[bytes]:
 @given(wanted=asked_for(500), gap=st.sampled_from([0, 7, LOCAL_GAP]))
 def test_a_local_disk_is_asked_once_for_what_is_close(wanted: list[tuple[int, int]], gap: int) -> None:
     file = Recorded(DATA)
-    assert [bytes(each) for each in read_ranges(pa.PythonFile(file, mode="r"), wanted, gap)] == slices(wanted)
+    assert [bytes(data) for data in read_ranges(pa.PythonFile(file, mode="r"), wanted, gap)] == slices(wanted)
     assert file.reads == sorted(file.reads)
     for (start, length), (later, _) in pairwise(file.reads):
         assert later - (start + length) > gap
@@ -63,7 +63,7 @@ def test_a_local_disk_is_asked_once_for_what_is_close(wanted: list[tuple[int, in
 def test_an_object_store_is_asked_for_ranges_of_a_bounded_length(wanted: list[tuple[int, int]]) -> None:
     file = Recorded(DATA)
     with patch.object(byte_ranges, "LONGEST", LONGEST), patch.object(byte_ranges, "LOCAL_GAP", GAP - 1):
-        assert [bytes(each) for each in read_ranges(pa.PythonFile(file, mode="r"), wanted, GAP)] == slices(wanted)
+        assert [bytes(data) for data in read_ranges(pa.PythonFile(file, mode="r"), wanted, GAP)] == slices(wanted)
     assert all(0 < length <= LONGEST for _, length in file.reads)
     assert sum(length for _, length in file.reads) <= sum(length + GAP for _, length in wanted)
 

@@ -139,7 +139,7 @@ def test_any_text_is_a_key(cache: DiskCache, key: str) -> None:
 def test_no_text_of_keys_and_no_one_else_may_read(cache: DiskCache) -> None:
     path = entry_path(cache, KEY, b"value")
     assert b"secret" not in path.read_bytes()
-    assert not any("secret" in str(found) for found in cache.directory.rglob("*"))
+    assert not any("secret" in str(path) for path in cache.directory.rglob("*"))
     assert stat.S_IMODE(cache.directory.stat().st_mode) == 0o700
 
 
