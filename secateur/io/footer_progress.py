@@ -1,4 +1,4 @@
-"""Say what a query without an index is waiting for: the footers of many files."""
+"""Report progress while a query without an index reads the footers of many files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def with_progress(footers: Iterable[T], count: int, location: str) -> Iterator[T]:
-    """Yield what is read of `count` footers; if that takes seconds, warn how many are read, and what spares them."""
+    """Yield the footers, `count` in all; if they take seconds, log how many are read, and how to avoid reading them."""
     begun = time.monotonic()
     next_line, lines = begun + QUIET_SECONDS, 0
     for done, footer in enumerate(footers, 1):

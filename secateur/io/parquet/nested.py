@@ -1,4 +1,4 @@
-"""Assemble nested values from parts that were read leaf by leaf and have the same rows."""
+"""Assemble nested values from parts that were read leaf by leaf, over the same rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _children(parts: Sequence[pa.Array], name: str) -> list[pa.Array]:
 
 
 def _lists(parts: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
-    """Return the offsets of every list among the elements, and the elements, without those of NULL lists.
+    """Return the offsets of the lists among the elements, and the elements, without those of NULL lists.
 
     Raises InvalidParquet if parts disagree.
     """

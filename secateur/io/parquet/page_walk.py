@@ -27,7 +27,7 @@ _HEADERS = (256, 4 << 10, 64 << 10, 1 << 20)  # bytes searched for a header; bou
 
 @dataclass
 class _Window:
-    """The bytes of a chunk, some of which are in memory."""
+    """The bytes of a chunk, partly in memory."""
 
     file: pa.NativeFile
     stop: int  # the byte after the chunk
@@ -36,7 +36,7 @@ class _Window:
     data: memoryview | bytes = b""
 
     def at(self, position: int, size: int) -> memoryview:
-        """Return `size` bytes from a position on, or what is left of the chunk."""
+        """Return `size` bytes from a position on, fewer if the chunk ends."""
         end = min(position + size, self.stop)
         if not self.begin <= position <= end <= self.begin + len(self.data):
             span = LONGEST if self.gap > LOCAL_GAP else _LOCAL_SPAN

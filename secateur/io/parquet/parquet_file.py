@@ -290,7 +290,7 @@ def _trouble(file: pa.NativeFile, redacted: str, error: Exception) -> Exception:
 
 @dataclass(eq=False)
 class KnownFooter:
-    """The footer of a file as pyarrow has it, as it is decoded here when that is needed, and page locations."""
+    """The footer of a file: as pyarrow has it, as decoded here on first use, and the page locations read so far."""
 
     metadata: pq.FileMetaData
     page_locations: KnownLocations = field(default_factory=dict)  # those read so far

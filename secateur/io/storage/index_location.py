@@ -1,4 +1,4 @@
-"""Where the index of a table lies: beside its data, or where its user says."""
+"""Where the index of a table is: beside its data, or at a location that the user gives."""
 
 from __future__ import annotations
 

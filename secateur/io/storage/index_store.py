@@ -280,7 +280,7 @@ def _advice(error: OSError) -> str:
 
 
 def _looked_up(path: str) -> os.stat_result | None:
-    """Return what a path leads to; None if it leads nowhere. Raises OSError."""
+    """Return the status of the file at a path; None if there is none. Raises OSError."""
     try:
         return os.stat(path)
     except OSError as error:

@@ -23,6 +23,6 @@ def append_line(path: str, line: str) -> None:
 
 
 def read_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file; what is not UTF-8 is replaced. Raises OSError."""
+    """Yield the lines of a file; bytes that are not UTF-8 are replaced. Raises OSError."""
     with open(path, encoding="utf-8", errors="replace") as file:
         yield from file

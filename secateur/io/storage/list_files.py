@@ -59,7 +59,7 @@ NO_FILES = ListedFiles(strings([]), *(np.zeros(0, np.int64) for _ in range(3)))
 
 @dataclass(eq=False)
 class _Listed:
-    """The content of one filesystem response."""
+    """The contents of one response of a filesystem."""
 
     paths: list[str]
     size: list[int]

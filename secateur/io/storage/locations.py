@@ -65,7 +65,7 @@ def _comparable(locations: pa.Array) -> pa.Array:
 
 @dataclass
 class FileSystems:
-    """Filesystems by scheme and host, made once; opened again in another process (`SentFileSystem`)."""
+    """Filesystems by scheme and host, each made once, and opened again in another process (`SentFileSystem`)."""
 
     make: MakeFileSystem | None = None
     known: dict[tuple[str, str], pafs.FileSystem] = field(default_factory=dict)

@@ -39,7 +39,7 @@ _PROFILE_KEYS = {
     "aws_secret_access_key": "secret_access_key",
     "aws_session_token": "token",
 }
-_TOLD_BY_ENVIRONMENT = (  # where obstore finds credentials before it asks the machine
+_IN_ENVIRONMENT = (  # where obstore finds credentials before it asks the machine
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -169,7 +169,7 @@ def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
         return {name: profile[key] for key, name in _PROFILE_KEYS.items() if key in profile}
     if any(name in profile for name in _NOT_TAKEN_PROFILES):
         return None
-    return {} if _may_ask_machine() or any(os.environ.get(name) for name in _TOLD_BY_ENVIRONMENT) else None
+    return {} if _may_ask_machine() or any(os.environ.get(name) for name in _IN_ENVIRONMENT) else None
 
 
 def _may_ask_machine() -> bool:

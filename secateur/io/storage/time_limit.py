@@ -1,4 +1,4 @@
-"""A limit on the time in which a store answers for the first time: some libraries try for minutes without a word."""
+"""Limit the time until a store answers for the first time: some libraries try for minutes without a message."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 def in_time(ask: Callable[[], T], filesystem: FileSystem, redacted: str) -> T:
-    """Return what a store answers. Raises StoreUnreachable if it does not within a minute, and what `ask` raises.
+    """Return a store's answer. Raises StoreUnreachable if there is none within a minute, and whatever `ask` raises.
 
-    The thread that waits on is left behind; it does not keep the process from ending. A local disk has no limit.
+    The waiting thread is left behind; it does not keep the process from ending. A local disk has no limit.
     """
     if isinstance(filesystem, pafs.LocalFileSystem):
         return ask()
