@@ -238,13 +238,10 @@ def write_index(
             *total([*((1, s.row_count, s.byte_count) for s in surveys), *(amendment.sizes for amendment in lacking)])
         )
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
-    segment_recipe = recipe(schema, kept.columns, options, blocks if lacking or not len(kept) else _grown(blocks))
-    has_postings = any(filter_.kind == POSTINGS for filter_ in segment_recipe.filters)
-    parts = cut(surveys, options.segment_blocks, has_postings=has_postings)
-    summaries = write_segments(
-        run, build, table.open_for_index, table.store, parts, segment_recipe, on_progress, lacking
-    )
-    bloom_matrices = write_bloom_matrices(run, build, table.store, summaries, segment_recipe)
+    what = recipe(schema, kept.columns, options, blocks if lacking or not len(kept) else _grown(blocks))
+    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
+    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
+    bloom_matrices = write_bloom_matrices(run, build, table.store, summaries, what)
     new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
     segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)
     numbers = np.append(len(kept) + np.arange(len(parts)), [amendment.segment for amendment in lacking]).astype(

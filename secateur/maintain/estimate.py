@@ -114,16 +114,15 @@ def estimated(
     """Estimate the index of surveyed files; `options` are those of a build."""
     files, rows, size = total((1, item.row_count, item.byte_count) for item in surveys)
     blocks = sum(item.block_count for item in surveys)
-    segment_recipe = recipe(schema, summarised_columns(schema, options), options, blocks)
-    has_postings = any(filter_.kind == POSTINGS for filter_ in segment_recipe.filters)
-    parts = cut(surveys, options.segment_blocks, has_postings=has_postings)
+    what = recipe(schema, summarised_columns(schema, options), options, blocks)
+    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
     sample = _sample(parts)
     begun = time.monotonic()
-    summaries = _built(table, sample, segment_recipe)
+    summaries = _built(table, sample, what)
     seconds = time.monotonic() - begun
     sampled_files, sampled_rows, _ = total((1, item.row_count, item.byte_count) for part in sample for item in part)
     scale = rows / max(sampled_rows, 1)
-    taken = _taken(summaries, segment_recipe, table.naming, scale)
+    taken = _taken(summaries, what, table.naming, scale)
     taken[_REST] += sum(len(item.file.path) + BYTES_PER_FILE for item in surveys)
     structures = (Expected(*key, count) for key, count in taken.most_common() if count)
     return BuildEstimate(
@@ -149,55 +148,53 @@ def _sample(parts: Sequence[Sequence[FileSurvey]]) -> list[list[FileSurvey]]:
     return sample
 
 
-def _built(
-    table: TableSnapshot, sample: Sequence[Sequence[FileSurvey]], segment_recipe: Recipe
-) -> list[SegmentSummary]:
+def _built(table: TableSnapshot, sample: Sequence[Sequence[FileSurvey]], what: Recipe) -> list[SegmentSummary]:
     """Build the segments of a sample in a temporary directory."""
     with tempfile.TemporaryDirectory(prefix="secateur-estimate-") as root:
         _, filesystem, path = resolve_location(root, None)
         store = FileStore(filesystem, path)
         with new_build(store) as build:
-            return write_segments(run_in_process, build, table.open_for_index, store, sample, segment_recipe)
+            return write_segments(run_in_process, build, table.open_for_index, store, sample, what)
 
 
 def _taken(
-    summaries: Sequence[SegmentSummary], segment_recipe: Recipe, naming: ColumnNaming, scale: float
+    summaries: Sequence[SegmentSummary], what: Recipe, naming: ColumnNaming, scale: float
 ) -> Counter[tuple[str, str]]:
     """Return the bytes of every structure, by column and name, in an index `scale` times as large as some segments."""
     taken: Counter[tuple[str, str]] = Counter()
     filtered: Counter[tuple[int, int, int]] = Counter()  # blocks, by filter, size class and size of a filter
     for summary in summaries:
         for name, place in summary.places.items():
-            taken[_structure(name, segment_recipe, naming)] += round(scale * place.size)
+            taken[_structure(name, what, naming)] += round(scale * place.size)
         for f, fragments in summary.fragments.items():
             for fragment in fragments:
                 filtered[f, fragment.size_class, fragment.log2_bits] += fragment.blocks
         rest = summary.size - sum(place.size for place in summary.places.values())
-        for key, share in _of_the_rest(segment_recipe, naming):
+        for key, share in _of_the_rest(what, naming):
             taken[key] += round(scale * rest * share)
     for (f, _, log2_bits), blocks in filtered.items():
-        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # bytes of a row of the bloom matrix
-        taken[_structure(f"{SIZE_CLASS}/{f}", segment_recipe, naming)] += width << log2_bits
+        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # of a row of the matrix in which they lie side by side
+        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width << log2_bits
     return taken
 
 
-def _of_the_rest(segment_recipe: Recipe, naming: ColumnNaming) -> Iterator[tuple[tuple[str, str], float]]:
+def _of_the_rest(what: Recipe, naming: ColumnNaming) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield the structures with bytes outside of a segment's chunks, mainly rows of postings, each with its share."""
-    postings = [f for f, filter_ in enumerate(segment_recipe.filters) if filter_.kind == POSTINGS]
+    postings = [f for f, filter_ in enumerate(what.filters) if filter_.kind == POSTINGS]
     if not postings:
         yield _REST, 1.0
     for f in postings:
-        yield _structure(f"{POSTING}/{f}", segment_recipe, naming), 1 / len(postings)
+        yield _structure(f"{POSTING}/{f}", what, naming), 1 / len(postings)
 
 
-def _structure(chunk: str, segment_recipe: Recipe, naming: ColumnNaming) -> tuple[str, str]:
+def _structure(chunk: str, what: Recipe, naming: ColumnNaming) -> tuple[str, str]:
     """Return the column and the structure that a chunk belongs to."""
     kind, _, number = chunk.partition("/")
     if kind in (SIZE_CLASS, POSTING):
-        filter_ = segment_recipe.filters[int(number)]
+        filter_ = what.filters[int(number)]
         return ".".join(naming.in_table(filter_.path)), STRUCTURES[filter_.kind]
     if kind == ZONE or kind in (PAGE, PLACE):
-        column = segment_recipe.columns[int(number)]
+        column = what.columns[int(number)]
         if is_tuple_column(column.path):
             return "", "sort key"
         return ".".join(naming.in_table(column.path)), "zone map" if kind == ZONE else "pages"
