@@ -110,7 +110,7 @@ def open_table(
     """
     if spark is not None:
         if (catalog, filesystem, schema) != (None, None, None):
-            raise ValueError("leave out catalog, filesystem and schema: the session's catalog tells them")
+            raise ValueError("leave out catalog, filesystem and schema: they come from the session's catalog")
         from secateur.io.spark.named_table import open_named
 
         return open_named(

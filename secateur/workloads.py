@@ -48,7 +48,7 @@ class Workload:
 
     log: str
     plans: int
-    unreadable: int  # lines that are no plan
+    unreadable: int  # lines that are not plans
     shapes: tuple[ShapeUse, ...]
 
     @property

@@ -129,7 +129,7 @@ def _show_end(outcome: LakeDemo, path: Path) -> None:
     print_line("\nSpark alone -> with the index", STRONG)
     show_sheet(_summary(outcome))
     cost, paid = outcome.cost, outcome.paid_after
-    after = "it saves no time in these queries" if paid is None else f"it has paid after {paid:.1f} such queries"
+    after = "it saves these queries no time" if paid is None else f"it pays for itself after {paid:.1f} such queries"
     print_line(
         f"the index took {cost.seconds:.1f} s and {human_bytes(cost.index.index_bytes)} beside "
         f"{human_bytes(outcome.data_bytes)} of data; {after}"

@@ -64,4 +64,4 @@ def _show(logged: Workload) -> None:
     more = f", {len(logged.shapes) - MOST_SHOWN:,} shapes not shown" if len(logged.shapes) > MOST_SHOWN else ""
     say(f"{logged.plans:,} plans read {human_bytes(logged.bytes_read)}{more}")
     if logged.unreadable:
-        say(f"{logged.unreadable:,} lines of the log are no plan")
+        say(f"{logged.unreadable:,} lines of the log are not plans")

@@ -26,7 +26,7 @@ def lake_questions(files: int) -> tuple[Question, ...]:
         Question(
             "a needle",
             f"SELECT * FROM events WHERE user_id = {user}",
-            "A user's events lie anywhere, so bounds tell nothing. Bloom filters tell which row groups may hold them.",
+            "A user's events are anywhere, so bounds do not help. Bloom filters tell which row groups may hold them.",
         ),
         Question(
             "a top ten",

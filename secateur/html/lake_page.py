@@ -17,7 +17,7 @@ TITLES = {"round_trips": "requests one after the other", "files": "files opened"
 def lake_page(outcome: LakeDemo) -> str:
     """Return the whole page of a demo."""
     cost, paid = outcome.cost, outcome.paid_after
-    after = "It saves no time in these queries." if paid is None else f"It has paid after {paid:.1f} such queries."
+    after = "It saves these queries no time." if paid is None else f"It pays for itself after {paid:.1f} such queries."
     parts = [
         "<h1>The same SQL, before and after one line</h1>",
         f'<p class="headline">{escape(outcome.headline)}</p>',

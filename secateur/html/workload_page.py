@@ -17,7 +17,7 @@ def workload_page(workload: Workload) -> str:
         "<h1>What is asked, and what it reads</h1>",
         f'<p class="headline">{workload.plans:,} plans of {len(workload.shapes):,} shapes read '
         f"{human_bytes(total)}.</p>",
-        f'<p class="quiet">log {escape(workload.log)}; {workload.unreadable:,} lines are no plan. A <code>?</code> '
+        f'<p class="quiet">log {escape(workload.log)}; {workload.unreadable:,} lines are not plans. A <code>?</code> '
         "stands for a literal. Bars are linear: bytes read of all bytes that are read.</p>",
         _table(workload, total),
         *(part for number, use in enumerate(workload.shapes, 1) for part in _shape_parts(number, use)),

@@ -140,7 +140,7 @@ def require_files(store: FileStore, names: Set[str]) -> None:
     if gone := sorted(name for name in names if name not in there or build_of(name) in marked):
         raise IndexConflict(
             f"{len(gone):,} index files that the new snapshot needs are gone or about to be removed, {gone[0]} for "
-            "one: by a vacuum with a short grace period, or by a drop. Nothing was published: do it again"
+            "one: by a vacuum with a short grace period, or by a drop. Nothing was published: try again"
         )
 
 

@@ -61,7 +61,7 @@ class Reads:
         parts = [f"{self.stored:,} chunks, {human_bytes(self.stored_bytes)}"] if self.stored else []
         if self.cached:
             parts.append(f"{self.cached:,} chunks, {human_bytes(self.cached_bytes)} from the disk cache")
-        return "; ".join(parts) or "nothing, all that was asked for lay in memory"
+        return "; ".join(parts) or "nothing: all that was needed was in memory"
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
     if kind_of(column.type) is None:
         yield _Structure(name, "zone map", None, None, why_not=f"values of {column.type} have no order")
     elif stored is None or snapshot.number_of(stored) is None:
-        yield _Structure(name, "zone map", None, None, why_not="the index does not have the column, or of another type")
+        yield _Structure(name, "zone map", None, None, why_not="the index lacks the column, or has another type")
     else:
         zones, pages = snapshot.directory(ZONE, stored), snapshot.directory(PAGE, stored)
         yield _Structure(name, "zone map", None, _has(zones), partial(_bytes, zones))

@@ -110,7 +110,7 @@ class FileStore:
         for data, (offset, size) in zip(parts, ranges, strict=True):
             if len(data) != size:
                 end = f"{self._path(name)} ends at byte {offset + len(data)}"
-                raise IndexFault(f"{end}, where {size} bytes from {offset} are due")
+                raise IndexFault(f"{end}, but {size} bytes from {offset} are needed")
         return parts
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:

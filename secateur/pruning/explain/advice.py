@@ -120,8 +120,8 @@ class Advice:
             lines.append(f"  {question.predicate}: {question.now} ({sampled}); {least}")
         useful = [proposal for proposal in self.proposals if self._saved(proposal) >= LEAST_SAVED]
         if not useful:
-            return "\n".join([*lines, "nothing that could be made would save a hundredth of that"])
-        lines.append("what would be read in all, best first:")
+            return "\n".join([*lines, "no index and no other order would save as much as 1 % of that"])
+        lines.append("what all predicates together would read, best first:")
         for proposal in useful:
             verb = "rewrites" if proposal.structure == CLUSTERING else "takes"
             saved = f"saves {self._saved(proposal):.1%}"

@@ -93,8 +93,8 @@ class DeltaHistory:
                 parts.append(commit.appended)
             elif not skip_changes:
                 raise TableChanged(
-                    f"version {commit.version} of {self.table.location} removes or changes rows: which ones, a stream "
-                    "does not tell. Set the option skip_changes to go on without the rows of such versions, or begin "
+                    f"version {commit.version} of {self.table.location} removes or changes rows, and a stream cannot "
+                    "say which ones. Set the option skip_changes to go on without the rows of such versions, or begin "
                     f"anew with another checkpoint and since={commit.version}"
                 )
         columns = changes_schema(self._partition_columns)

@@ -96,8 +96,8 @@ class DirectoryHistory:
         if changed.any() and not skip_changes:
             path = entries.path[int(np.flatnonzero(changed)[0])].as_py()
             raise TableChanged(
-                f"{self.table.full_path(path)} {how} after the stream began: which of its rows are new, a stream does "
-                "not tell. Set the option skip_changes to go on without its rows, or begin anew with another checkpoint"
+                f"{self.table.full_path(path)} {how} after the stream began: a stream cannot say which of its rows are "
+                "new. Set the option skip_changes to go on without its rows, or begin anew with another checkpoint"
             )
 
     def _at(self, number: int) -> Snapshot:

@@ -86,7 +86,7 @@ class IcebergHistory:
                 case operation if not skip_changes:
                     raise TableChanged(
                         f"snapshot {snapshot.snapshot_id} of {self.table.location} is no append but "
-                        f"{operation.value!r}: which rows it changed, a stream does not tell. Set the option "
+                        f"{operation.value!r}: a stream cannot say which rows it changed. Set the option "
                         "skip_changes to go on without the rows of such snapshots, or begin anew with another "
                         f"checkpoint and since={snapshot.snapshot_id}"
                     )
