@@ -80,7 +80,7 @@ def postings(setting: Setting) -> Result:
         against("prune(), one key, warm", whole, SECONDS),
         timed("prune(), one key as text", keys, "as an expression", whole),
         Ratio(
-            "chunks read per plan", reads.stored, "reads", "segments that may hold it", len(shape.segments), goal=1.0
+            "pieces read per plan", reads.stored, "reads", "segments that may hold it", len(shape.segments), goal=1.0
         ),
         Ratio("bytes read per plan", reads.stored_bytes, "B", "a page of each segment", 2568 * len(shape.segments)),
         Ratio("segments", size / count, "B/key", "a step of four bytes, a block of one", 5.0),

@@ -73,8 +73,8 @@ def needle_cold(setting: Setting) -> Result:
         Ratio("bytes read of the index", max(read), "B", "the bytes that are the goal", COLD_BYTES, goal=1.0),
         Ratio("bytes read of the index", max(read), "B", "rows of one value", _row_bytes(needles, 0)),
     )
-    chunks = f"{max(scan.report.reads.stored for scan in scans)} chunks are read"
-    return Result(_sizes(needles), ratios, (), (chunks, *map(_stages, scans[:2])))
+    pieces = f"{max(scan.report.reads.stored for scan in scans)} pieces are read"
+    return Result(_sizes(needles), ratios, (), (pieces, *map(_stages, scans[:2])))
 
 
 def _forget(needles: NeedleTable) -> None:
