@@ -32,7 +32,7 @@ def require_snapshot(table: Table) -> Snapshot:
     return snapshot
 
 
-def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, np.ndarray]:
+def usable_files(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, np.ndarray]:
     """Return the live files, and which of them can be indexed or are known to a snapshot: bool of shape (n_files,).
 
     On a store with times in whole seconds, such as S3, a file overwritten within the same second keeps its time, and
@@ -41,12 +41,12 @@ def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Lis
     for the next refresh.
     """
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
-    left = _unsettled(table, listing)
+    left = _unsafe_seconds(table, listing)
     if not left.any():
         return listing, np.ones(len(listing.size), bool)
     time.sleep(float(left.max()))
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
-    return listing, _unsettled(table, listing) == 0
+    return listing, _unsafe_seconds(table, listing) == 0
 
 
 def chosen_files(listing: Listing, chosen: np.ndarray) -> list[FileIdentity]:
@@ -55,7 +55,7 @@ def chosen_files(listing: Listing, chosen: np.ndarray) -> list[FileIdentity]:
     return identities(listing.paths.take(pa.array(at)), listing.size[at], listing.stamp[at], listing.known_as[at])
 
 
-def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
+def _unsafe_seconds(table: TableSnapshot, listing: Listing) -> np.ndarray:
     """Return, for every file, the seconds during which it may change unnoticed; 0 if that time is over."""
     now = time.time()
     if table.id is not None:  # such tables have snapshot ids in place of times

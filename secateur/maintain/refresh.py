@@ -26,7 +26,7 @@ from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference
-from secateur.maintain.entries import require_snapshot, settled, with_witnesses_of
+from secateur.maintain.entries import require_snapshot, usable_files, with_witnesses_of
 from secateur.maintain.increments import remove_merged, with_increments_merged
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
@@ -116,7 +116,7 @@ def refresh_index(
         expressions=listed(zone_map),
     )
     added = _called_in_index(now, added)
-    listing, usable = _listed(now, snapshot) if dry_run else settled(now, snapshot)
+    listing, usable = _listed(now, snapshot) if dry_run else usable_files(now, snapshot)
     plan = difference(table.store, snapshot, listing, usable, broken_files(table.store, snapshot) if repair else ())
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))

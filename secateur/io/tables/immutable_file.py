@@ -13,7 +13,7 @@ from secateur.io.parquet.row_group_reader import RowGroupReader
 
 @dataclass(frozen=True, eq=False)
 class ImmutableFile:
-    """What the footer of a file tells, whatever the table calls its columns."""
+    """The facts in a file's footer that do not depend on how the table names its columns."""
 
     rows: RowGroupReader[ParquetFile]
 

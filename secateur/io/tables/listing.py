@@ -1,4 +1,4 @@
-"""The live files of a table at one moment, with what their names and directories imply."""
+"""The live files of a table at one moment, with the values that their names and directories imply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from secateur.values import is_float, kind_of
 METADATA = "_metadata"  # Spark's hidden column of files
 FILE_NAME, FILE_SIZE = (METADATA, "file_name"), (METADATA, "file_size")
 _KNOWN = [pa.field("file_name", pa.string()), pa.field("file_size", pa.int64())]
-# Of the files of a plan Spark may make other paths (s3a for s3), cut times, and splits; rows are numbered as it reads.
+# Spark may rewrite paths (s3a for s3), truncate times and split files, and it numbers rows as it reads them.
 _LEFT_TO_SPARK = [
     left_to_spark("file_path", pa.string()),
     left_to_spark("file_block_start", pa.int64()),
@@ -55,7 +55,7 @@ class Listing(NamesOnly):
 
     paths: pa.Array  # below the table
     size: np.ndarray  # bytes
-    stamp: np.ndarray  # int64: when files were written, in nanoseconds since the epoch, or other numbers in their place
+    stamp: np.ndarray  # int64: when files were written, in nanoseconds since the epoch, or other numbers of the format
     witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
     partitions: Partitions
     has_metadata_column: bool = False  # whether files have a column named like Spark's hidden one

@@ -92,7 +92,7 @@ def arrow_type(type_: IcebergType) -> pa.DataType:
 
 
 def initial_defaults(schema: Schema) -> dict[int, pa.Scalar]:
-    """Return by id the values that fields have in files written before the fields were added; NULLs are left out."""
+    """Return, by field id, the values of fields in files that were written before these were added, except NULLs."""
     return {
         field.field_id: pa.scalar(field.initial_default, arrow_type(field.field_type))
         for field in all_fields(schema.fields)

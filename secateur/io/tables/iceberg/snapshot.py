@@ -84,7 +84,7 @@ class IcebergSnapshot:
         return self
 
     def is_of(self, table: PyIcebergTable) -> bool:
-        """Return whether this has the same metadata: a table that is made again may have files of the same names."""
+        """Return whether this has the same metadata: a recreated table may have files of the same names."""
         then, now = self.metadata, table.metadata
         same = then.table_uuid == now.table_uuid and then.last_updated_ms == now.last_updated_ms
         return same and self.metadata_location == table.metadata_location
@@ -253,7 +253,7 @@ class IcebergSnapshot:
             return dict(zip(listed, threads.map(load, listed), strict=True))
 
     def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
-        """Return those wanted manifests that are stored beside the index, if they name only files of the table.
+        """Return the wanted manifests that are stored beside the index, if they name only files of the table.
 
         Index errors only cost time: the manifests themselves are then read.
         """
