@@ -336,7 +336,7 @@ def test_a_column_that_came_later_is_not_indexed(events: Table) -> None:
         update.add_column("more", LongType())
     row = by_name(sec.inspect.coverage(sec.open_table(events)), column="more")
     assert (row["files"], row["files_without_structure"]) == (0, 4)
-    assert "does not have the column" in row["why"]
+    assert "lacks the column" in row["why"]
 
 
 def test_without_an_index_nothing_is_covered(lake: Path) -> None:
