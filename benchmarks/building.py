@@ -21,7 +21,7 @@ from secateur.index.build.assemble import Assembled, Collector, Recipe, assemble
 from secateur.index.build.options import filter_options
 from secateur.index.filters.bloom import least_bytes
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
-from secateur.index.filters.hashing import Hashes, distinct
+from secateur.index.filters.hashing import distinct
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
 from secateur.index.segments.segment_file import encode_segment
@@ -85,14 +85,14 @@ class Build:
         """What several segments like this file take in bloom matrices: rows are whole words, of 64 blocks."""
         assembled, store = self.assemble()
         summary = publish(store, "segments/0.segment", assembled.segment, assembled.fragments)
-        bloom_matrices = lay_fragments(store, [summary] * SEGMENTS, self.recipe.rates)
+        bloom_matrices = lay_fragments(store, [summary] * SEGMENTS, len(self.recipe.rates))
         return sum(int(each.file_size.sum()) for each in bloom_matrices.values()) / SEGMENTS
 
 
 class Counting(Collector):
     """Counts the hashes of every block, and makes no filter of them."""
 
-    def take(self, hashes: Hashes | None) -> None:
+    def take(self, hashes: np.ndarray | None) -> None:
         self.counts = [*getattr(self, "counts", []), 0 if hashes is None else len(distinct(hashes))]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.index.filters.hashing import DistinctHashes, Hashes, distinct, hash_present
+from secateur.index.filters.hashing import DistinctHashes, distinct, hash_present
 from secateur.index.filters.ngrams import add_grams, add_tokens, grams_within
 
 KEYS = 500_000
@@ -80,7 +80,7 @@ def _lines_hashed(
     """All lines vectorised, against one in ten by a loop."""
     column = pa.array(lines, pa.binary())
 
-    def vectorised() -> Hashes | None:
+    def vectorised() -> np.ndarray | None:
         found = DistinctHashes()
         add(found, column)
         return found.distinct()

@@ -134,4 +134,4 @@ def _segment(shape: Keyed, start: int, stop: int) -> SegmentData:
 
 
 def _hashes(values: np.ndarray) -> Sequence[np.ndarray]:
-    return [hash_keys(block, Kind.WORD).first for block in values]
+    return [hash_keys(block, Kind.WORD) for block in values]

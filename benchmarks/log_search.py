@@ -27,9 +27,9 @@ from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from benchmarks.timing import race
 from secateur.index.build.options import NGRAM_BYTES
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import BloomMatrices, encoding_and_size
-from secateur.index.filters.hashing import hash_canonical
-from secateur.index.filters.ngrams import grams_within, token_key
+from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.ngrams import grams_within, hash_parts, token_key
+from secateur.index.filters.size_class import shape_of
 from secateur.index.model import NGRAM, TOKEN, BuildOptions, FilterOption
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.scan import Scan
@@ -166,18 +166,9 @@ def _rare(many: int, option: FilterOption) -> Mapping[str, Sequence[int]]:
 def _reads(bloom_matrices: BloomMatrices, option: FilterOption, text: str) -> list[list[Read]]:
     """The rows that a look-up reads, of every matrix."""
     parts = grams_within(text.encode(), option.gram) if option.kind == NGRAM else [token_key(text.encode())]
-    hashes = hash_canonical(parts)
+    hashes = hash_parts(parts, grams=option.kind == NGRAM)
+    shapes = map(shape_of, bloom_matrices.size_class.tolist())
     return [
-        reads_of(
-            bloom_matrices,
-            matrix,
-            np.unique(
-                positions(
-                    hashes,
-                    int(bloom_matrices.probes[matrix]),
-                    encoding_and_size(int(bloom_matrices.size_class[matrix]))[1],
-                )
-            ),
-        )
-        for matrix in range(len(bloom_matrices.size_class))
+        reads_of(bloom_matrices, matrix, np.unique(positions(hashes, shape.probes, shape.bits)))
+        for matrix, shape in enumerate(shapes)
     ]

@@ -20,10 +20,10 @@ from benchmarks.synthetic import publish, with_files
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index.build.assemble import recipe
 from secateur.index.build.column_sketch import add_hashes
-from secateur.index.filters.bloom import bits_of, log2_bits_for, probes_for
+from secateur.index.filters.bloom import positions, probes_for, section_bits, size_for
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
-from secateur.index.filters.bloom_matrix import OWN
-from secateur.index.filters.hashing import DistinctHashes, Hashes
+from secateur.index.filters.hashing import DistinctHashes
+from secateur.index.filters.size_class import own_class
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import SegmentSummary, summarised
@@ -131,27 +131,30 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
     what = recipe(SCHEMA, indexed_columns(SCHEMA), options, blocks)
     (own,), (rate,) = what.filters, what.rates
     messages = distinct_messages(blocks)
-    filters = [_packed(own, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
+    filters = [_filter_of(own, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
     summaries: list[SegmentSummary] = []
     for start in range(0, blocks, SEGMENT):
         stop, name = min(start + SEGMENT, blocks), f"000000000000-{start:09d}"
         writer = BloomFragmentWriter(table.store, f"fragments/{name}", rate)
         for block in range(start, stop):
-            writer.add_bits(OWN, np.unpackbits(filters[block % len(filters)]))
+            writer.add_bits(*filters[block % len(filters)])
         segment = _segment(stop - start, what.columns[0], writer.finish())
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.fragments}))
-    segments = summarised(what.columns, [own], summaries, lay_fragments(table.store, summaries, [rate]))
+    segments = summarised(what.columns, [own], summaries, lay_fragments(table.store, summaries, 1))
     segments = with_files(segments, table.files, LINES)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, SCHEMA))
 
 
-def _packed(own: Filter, rate: float, messages: pa.Array) -> np.ndarray:
-    """The filter of one block, eight bits to a byte."""
+def _filter_of(own: Filter, rate: float, messages: pa.Array) -> tuple[int, np.ndarray]:
+    """The size class and the bits of the filter of one block."""
     found = DistinctHashes()
     add_hashes(own, messages, found)
     hashes = found.distinct()
-    assert isinstance(hashes, Hashes)
-    return np.packbits(bits_of(hashes, probes_for(rate), log2_bits_for(len(hashes), rate)))
+    assert hashes is not None
+    probes, size = probes_for(rate), size_for(len(hashes), rate)
+    bits = np.zeros(probes * section_bits(size), np.uint8)
+    bits[positions(hashes, probes, len(bits))] = 1
+    return own_class(probes, size), bits
 
 
 def _segment(n: int, column: IndexedColumn, size_classes: np.ndarray) -> SegmentData:

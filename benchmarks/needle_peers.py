@@ -20,8 +20,8 @@ from benchmarks.timing import race
 from secateur.index.build.options import filter_options
 from secateur.index.container.checked_matrix import read_rows
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import encoding_and_size
 from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.size_class import shape_of
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
 from secateur.values import Kind
@@ -73,9 +73,8 @@ def _probe_laid(needles: NeedleTable, laid: np.ndarray, value: int) -> np.ndarra
     """The blocks whose filters have all bits of a value: k bytes of every filter."""
     bloom_matrices = needles.bloom_matrices()
     hashes = hash_keys([value], Kind.WORD)
-    (places,) = positions(
-        hashes, int(bloom_matrices.probes[0]), encoding_and_size(int(bloom_matrices.size_class[0]))[1]
-    )
+    shape = shape_of(int(bloom_matrices.size_class[0]))
+    (places,) = positions(hashes, shape.probes, shape.bits)
     bits = (laid[:, places >> 3] >> (places & 7).astype(np.uint8)) & 1
     return np.flatnonzero(bits.all(axis=1))
 

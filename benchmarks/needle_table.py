@@ -16,8 +16,9 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import KEY_SPACE, Shape, blocks_between, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import BloomMatrices, encoding_and_size
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.size_class import shape_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import Values
@@ -99,9 +100,8 @@ def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[Read]]:
     """Of every value the rows of the first matrix that a probe reads."""
     hashes = hash_keys(values, Kind.WORD)  # type: ignore[arg-type]
-    for rows in positions(
-        hashes, int(bloom_matrices.probes[0]), encoding_and_size(int(bloom_matrices.size_class[0]))[1]
-    ):
+    shape = shape_of(int(bloom_matrices.size_class[0]))
+    for rows in positions(hashes, shape.probes, shape.bits):
         yield reads_of(bloom_matrices, 0, rows)
 
 

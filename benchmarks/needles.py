@@ -15,7 +15,7 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import KEYS
 from benchmarks.timing import Timing, garbage_kept, race
 from secateur.index.filters.bloom import rate_for, rate_of
-from secateur.index.filters.bloom_matrix import encoding_and_size
+from secateur.index.filters.size_class import shape_of
 from secateur.scan import Scan
 
 WARM_SECONDS, COLD_SECONDS, LIST_SECONDS = 0.001, 0.01, 0.1
@@ -129,9 +129,9 @@ def false_blocks(setting: Setting) -> Result:
     absent = needles.absent[: setting.scaled(ABSENT, least=100)]
     wrong = sum(len(needles.probe(scan, value[None])) for value in absent) / len(absent)
     bloom_matrices, n = needles.bloom_matrices(), len(needles)
-    theory = n * rate_of(KEYS, int(bloom_matrices.probes[0]), encoding_and_size(int(bloom_matrices.size_class[0]))[1])
-    bits = 1 << encoding_and_size(int(bloom_matrices.size_class[0]))[1]
-    subject = f"blocks wrongly kept per absent value, {KEYS} keys in {bits:,} bits"
+    shape = shape_of(int(bloom_matrices.size_class[0]))
+    theory = n * rate_of(KEYS, shape.probes, shape.bits)
+    subject = f"blocks wrongly kept per absent value, {KEYS} keys in {shape.bits:,} bits"
     ratios = (
         Ratio(subject, wrong, "blocks", "n times the rate asked for", n * rate_for(n, None), goal=1.0),
         Ratio(subject, wrong, "blocks", "n (1 - e^(-kd/m))^k, independent bits", theory),

@@ -153,7 +153,7 @@ def write_index(directory: Path, shape: Shape) -> None:
         pages=shape.has_pages,
         page_locations=False,
     )
-    bloom_matrices = lay_fragments(table.store, summaries, rates)
+    bloom_matrices = lay_fragments(table.store, summaries, len(rates))
     segments = summarised(columns, filters_of(options, shape.schema), summaries, bloom_matrices)
     segments = with_files(segments, table.files, ROWS)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, shape.schema))

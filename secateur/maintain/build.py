@@ -241,7 +241,7 @@ def write_index(
     what = recipe(schema, kept.columns, options, blocks if lacking or not len(kept) else _grown(blocks))
     parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
     summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
-    bloom_matrices = write_bloom_matrices(run, build, table.store, summaries, what)
+    bloom_matrices = write_bloom_matrices(run, build, table.store, summaries)
     new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
     segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)
     numbers = np.append(len(kept) + np.arange(len(parts)), [amendment.segment for amendment in lacking]).astype(

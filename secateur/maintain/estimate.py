@@ -19,6 +19,7 @@ from secateur.index.build.survey import FileSurvey, cut
 from secateur.index.build.tasks import run_in_process
 from secateur.index.filters.bloom import GROUP
 from secateur.index.filters.bloom_matrix import WORD
+from secateur.index.filters.size_class import shape_of
 from secateur.index.model import POSTINGS, BuildOptions, is_tuple_column
 from secateur.index.naming import ColumnNaming
 from secateur.index.segments.segment_file import BLOCKS, PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
@@ -162,19 +163,19 @@ def _taken(
 ) -> Counter[tuple[str, str]]:
     """Return the bytes of every structure, by column and name, in an index `scale` times as large as some segments."""
     taken: Counter[tuple[str, str]] = Counter()
-    filtered: Counter[tuple[int, int, int]] = Counter()  # blocks, by filter, size class and size of a filter
+    filtered: Counter[tuple[int, int]] = Counter()  # blocks, by filter and size class
     for summary in summaries:
         for name, place in summary.places.items():
             taken[_structure(name, what, naming)] += round(scale * place.size)
         for f, fragments in summary.fragments.items():
             for fragment in fragments:
-                filtered[f, fragment.size_class, fragment.log2_bits] += fragment.blocks
+                filtered[f, fragment.size_class] += fragment.blocks
         rest = summary.size - sum(place.size for place in summary.places.values())
         for key, share in _of_the_rest(what, naming):
             taken[key] += round(scale * rest * share)
-    for (f, _, log2_bits), blocks in filtered.items():
+    for (f, size_class), blocks in filtered.items():
         width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # of a row of the matrix in which they lie side by side
-        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width << log2_bits
+        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width * shape_of(size_class).bits
     return taken
 
 

@@ -118,4 +118,4 @@ def _write_bloom_matrices(
     def rows_of(f: int, part: PartPlan) -> np.ndarray:
         return gatherings[f].rows_of(part)
 
-    return lay_side_by_side(run, build, store, plans, rows_of, dict.fromkeys(plans, 1.0))
+    return lay_side_by_side(run, build, store, plans, rows_of)

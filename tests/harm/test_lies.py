@@ -78,12 +78,12 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
         paged(first_row=np.array([0, 4, 8, 0, 0, 6])),
         paged(zone_map=good.zone_maps[0]),
         paged(places=replace(pages.places, size=np.full(6, 1))),  # type: ignore[type-var]
-        coded(6, 6, 8),
-        coded(6, 6, 8, -1, -1),
-        coded(6, 6, 8, -2),
-        coded(6, 6, 8, 8),
-        coded(6, 6, -1, -1),
-        coded(8, 8, 6, -1),
+        coded(528, 512, 544),
+        coded(528, 512, 544, -1, -1),
+        coded(528, 512, 544, -2),
+        coded(528, 512, 544, 544),
+        coded(528, 512, -1, -1),
+        coded(544, 544, 528, -1),
         replace(good, postings={1: postings_of([None] * 5)}),
         replace(good, size_classes={}),
     ]

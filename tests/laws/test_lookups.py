@@ -14,6 +14,7 @@ import pytest
 import secateur as sec
 from secateur.index.filters import bloom_fragment, bloom_matrix, transpose
 from secateur.index.filters.parquet_bloom import NativeForm
+from secateur.index.filters.size_class import shape_of
 from secateur.index.read.index_view import current_snapshot
 from tests.support.laws import check_table
 from tests.support.profiles import by_profile
@@ -138,13 +139,11 @@ def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_ta
     of_user, of_rid = (snapshot.bloom_matrices(f) for f in (0, 1))
     assert of_user is not None
     assert of_rid is not None
-    blocks = dict.fromkeys((bloom_matrix.OWN, bloom_matrix.FEWER, NativeForm.INT64), 0)
+    blocks: dict[int | None, int] = dict.fromkeys((None, NativeForm.INT64), 0)
     for size_class, count in zip(of_user.run_size_class.tolist(), of_user.count.tolist(), strict=True):
-        blocks[bloom_matrix.encoding_and_size(size_class)[0]] += count
-    assert blocks[NativeForm.INT64] == blocks[bloom_matrix.OWN] + blocks[bloom_matrix.FEWER] == ROWS // GROUP
-    assert not {bloom_matrix.encoding_and_size(size_class)[0] for size_class in of_rid.run_size_class.tolist()} & {
-        *NativeForm
-    }
+        blocks[shape_of(size_class).encoding] += count
+    assert blocks[NativeForm.INT64] == blocks[None] == ROWS // GROUP
+    assert not {shape_of(size_class).encoding for size_class in of_rid.run_size_class.tolist()} & {*NativeForm}
     for number in (1, 2):
         wanted = f"user = {events(number)['user'][77].as_py()}"
         assert sec.prune(table, wanted, strict=True).count() == 1

@@ -18,7 +18,7 @@ from secateur.index.container.index_file import FILTERS, read_contents
 from secateur.index.filters import bloom_fragment, transpose
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.filters.bloom_matrix import BloomMatrices
-from secateur.index.filters.hashing import Hashes, distinct, hash_present
+from secateur.index.filters.hashing import distinct, hash_present
 from secateur.index.filters.transpose import (
     PartPlan,
     interleaved,
@@ -35,7 +35,7 @@ SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 
 # ---- what is hashed, bit by bit --------------------------------------------------------------------------------------
 
 
-def hash_values(values: pa.Array) -> Hashes:
+def hash_values(values: pa.Array) -> np.ndarray:
     """The distinct hashes of the non-null values of a column."""
     return distinct(hash_present(values))
 
@@ -47,25 +47,35 @@ def mixed(x: int) -> int:
     return x ^ x >> 33
 
 
-def positions_of(data: bytes, probes: int, log2_bits: int) -> list[int]:
-    """The bits of one value: the 32-bit quarters of its hash, then those of mix(h1 + j (h2 | 1)), modulo the size."""
-    first, second = mmh3.hash64(data, signed=False)
-    words = [first, second, *(mixed(first + j * (second | 1) & MASK) for j in range(2, (probes + 1) // 2))]
-    quarters = [quarter for word in words for quarter in (word & 0xFFFFFFFF, word >> 32)]
-    return [quarter % (1 << log2_bits) for quarter in quarters[:probes]]
+def text_hash(data: bytes) -> int:
+    """The hash of a text."""
+    return mmh3.hash64(data, signed=False)[0]
 
 
-def native_positions_of(data: bytes, log2_bits: int) -> list[int]:
+def number_hash(data: bytes) -> int:
+    """The hash of a key in its canonical bytes, or of a gram."""
+    low, high = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
+    return mixed(low ^ mixed(high)) if len(data) > 8 else mixed(low)
+
+
+def positions_of(hashed: int, probes: int, bits: int) -> list[int]:
+    """The bits of one value: one in every section, by the upper half of its hash times an odd number."""
+    section = bits // probes
+    halves = [hashed * (mixed(i + 1) | 1) % 2**64 >> 32 for i in range(probes)]
+    return [i * section + (half * section >> 32) for i, half in enumerate(halves)]
+
+
+def native_positions_of(data: bytes, bits: int) -> list[int]:
     """The bits of one value in a filter as Parquet files have them: eight words of one block of 256 bits."""
     hashed = xxhash.xxh64_intdigest(data)
-    block = (hashed >> 32) * (1 << log2_bits - 8) >> 32
-    bits = [((hashed & 0xFFFFFFFF) * salt & 0xFFFFFFFF) >> 27 for salt in SALT]
-    return [block * 256 + word * 32 + bit for word, bit in enumerate(bits)]
+    block = (hashed >> 32) * (bits // 256) >> 32
+    places = [((hashed & 0xFFFFFFFF) * salt & 0xFFFFFFFF) >> 27 for salt in SALT]
+    return [block * 256 + word * 32 + place for word, place in enumerate(places)]
 
 
-def bits_of(positions: Iterable[Sequence[int]], log2_bits: int) -> bitarray:
+def bits_of(positions: Iterable[Sequence[int]], bits: int) -> bitarray:
     """A filter with the bits of some values."""
-    found = bitarray(1 << log2_bits, endian="little")
+    found = bitarray(bits, endian="little")
     for each in positions:
         for position in each:
             found[position] = True
@@ -102,23 +112,18 @@ JOINED_BYTES = (0, 200, transpose.JOINED_BYTES)
 
 
 def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:
-    """The code, the probes and the log2 of the bits of a filter: docs/format.md."""
-    probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
-    bits = [-distinct * k / math.log(1 - fpr ** (1 / k)) for k in (probes, math.ceil(probes * 2 / 3))]
-    log2_bits = min(max(math.ceil(math.log2(max(bits[0], 1))), 6), 27)
-    has_fewer = math.ceil(probes * 2 / 3) < probes and bits[1] <= 1 << log2_bits
-    return (33 if has_fewer else 0) * 64 + log2_bits, math.ceil(probes * 2 / 3) if has_fewer else probes, log2_bits
+    """The size class, the probes and the bits of a filter: docs/format.md."""
+    least = math.log2(1 / fpr)
+    probes = max(1, min(math.ceil(0.6 * least), max(8, math.ceil(0.4 * least))))
+    section = -distinct / math.log(1 - fpr ** (1 / probes))
+    few = [(8 + c) << x for x in range(4) for c in (0, 4) if (8 + c) << x <= 64]
+    many = [(8 + c) << x for x in range(3, 24) for c in range(8)]
+    fitting = next(size for size in sorted({*few, *many}) if size >= math.ceil(section))
+    octave = fitting.bit_length() - 4
+    return 256 * probes + 8 * octave + (fitting >> octave) - 8, probes, probes * fitting
 
 
-def probes_of(size_class: int, fpr: float) -> int:
-    """The probes of filters of a code."""
-    probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
-    return {0: probes, 33: math.ceil(probes * 2 / 3)}.get(size_class // 64, 8)
-
-
-def bloom_matrices_in(
-    store: Store, name: str, segments: Sequence[Sequence[BloomFragment]], fpr: float
-) -> BloomMatrices | None:
+def bloom_matrices_in(store: Store, name: str, segments: Sequence[Sequence[BloomFragment]]) -> BloomMatrices | None:
     """The fragments of all segments laid side by side in files of this name; None where there are none."""
     matrices = plan_matrices(segments)
     parts = plan_files(matrices)
@@ -129,7 +134,7 @@ def bloom_matrices_in(
     files = [write_file(store, f"filters/{name}-{i:06d}.filter", each, rows_of) for i, each in enumerate(parts)]
     for fragment in (fragment for mine in segments for fragment in mine):
         store.delete(fragment.name)
-    return written_matrices(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None
+    return written_matrices(matrices, list(zip(parts, files, strict=True))) if matrices else None
 
 
 def without_bands(name: str, data: bytes, kind: int = FILTERS, matrix: str | None = None) -> bytes:

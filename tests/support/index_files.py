@@ -27,7 +27,6 @@ from secateur.index.container.index_file import (
 )
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.filters.bloom_matrix import BloomMatrices
-from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
 from secateur.index.model import (
@@ -143,16 +142,16 @@ def segment_data() -> SegmentData:
     size_classes = BloomFragmentWriter(Memory(), "fragments/1", FPR)
     for hashes in hashes_of_ids():
         size_classes.add(hashes)
-    named = [None if names is None else hash_values(pa.array(names, pa.string())).first for names in NAMES]
+    named = [None if names is None else hash_values(pa.array(names, pa.string())) for names in NAMES]
     return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: size_classes.finish()}, {1: postings_of(named)})
 
 
-# What filters have of the four blocks: filters of two sizes, and blocks of which nothing is known.
-IDS: list[range | None] = [range(10), range(0), range(5, 45), None]
+# What filters have of the four blocks: filters of three sizes, and blocks of which nothing is known.
+IDS: list[range | None] = [range(10), range(0), range(5, 51), None]
 NAMES: list[list[str] | None] = [["a", "b"], None, ["b"], []]
 
 
-def hashes_of_ids() -> list[Hashes | None]:
+def hashes_of_ids() -> list[np.ndarray | None]:
     return [None if ids is None else hash_values(pa.array(ids, pa.int64())) for ids in IDS]
 
 
@@ -162,7 +161,7 @@ def bloom_matrices_of(store: Memory) -> dict[int, BloomMatrices]:
     for hashes in hashes_of_ids():
         writer.add(hashes)
     writer.finish()
-    bloom_matrices = bloom_matrices_in(store, "0123456789ab", [writer.fragments], FPR)
+    bloom_matrices = bloom_matrices_in(store, "0123456789ab", [writer.fragments])
     assert bloom_matrices is not None
     return {0: bloom_matrices}
 

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 import secateur as sec
 from secateur.index.container.index_file import VERSION
-from secateur.session import local_session
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MODIFIED = 1_700_000_000_000_000_000  # nanoseconds; an identity includes it, and a checkout does not keep it
@@ -56,7 +55,6 @@ def main() -> None:
     stamp(root)
     sec.build_index(
         sec.open_table(str(root)),
-        spark=local_session(),
         sort_key=["id"],
         bloom=["id", "name", "wide"],
         postings=["price"],

@@ -12,17 +12,15 @@ import pyarrow as pa
 from bitarray import bitarray
 
 from secateur.index.build.column_sketch import FilterSketch
-from secateur.index.filters.bloom import probes_for
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
-from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, encoding_and_size, size_class_of
-from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import Encoding, NativeForm
+from secateur.index.filters.size_class import NONE, native_class, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
-from tests.support.filter_files import bits_of, native_positions_of, own_shape, positions_of
+from tests.support.filter_files import bits_of, native_positions_of, number_hash, own_shape, positions_of, text_hash
 from tests.support.strategies import BY_NAME, ColumnKind, array_of
 
 KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}
@@ -85,7 +83,6 @@ class Held:
 
     size_class: int
     values: frozenset[bytes] | None
-    probes: int
     bits: bitarray | None = None
 
     def by_sets(self, asked: Asked) -> bool:
@@ -96,25 +93,25 @@ class Held:
         """Whether the block may hold what is asked for, by its bits, or in postings, which are not wrong."""
         if self.values is None or self.bits is None:
             return self.by_sets(asked)
-        encoding, log2_bits = encoding_and_size(self.size_class)
-        if encoding in OWN_ENCODINGS:
+        shape = shape_of(self.size_class)
+        if shape.encoding is None:
             positions = [
-                [p for value in each for p in positions_of(value, self.probes, log2_bits)]
+                [p for value in each for p in positions_of(asked.hashed(value), shape.probes, shape.bits)]
                 for each in asked.alternatives
             ]
         else:
-            forms = asked.native_forms(encoding)
+            forms = asked.native_forms(shape.encoding)
             if forms is None:
                 return True
-            positions = [native_positions_of(form, log2_bits) for form in forms]
+            positions = [native_positions_of(form, shape.bits) for form in forms]
         return any(all(self.bits[p] for p in each) for each in positions)
 
     def told_apart(self, asked: Asked) -> list[Sequence[bytes]] | None:
         """Of several alternatives those that the block may hold by its bits; None where they are not told apart."""
         if self.bits is None or len(asked.alternatives) == 1:
             return None
-        encoding, _ = encoding_and_size(self.size_class)
-        if encoding not in OWN_ENCODINGS:
+        encoding = shape_of(self.size_class).encoding
+        if encoding is not None:
             forms = asked.native_forms(encoding)
             if forms is None or len(forms) == 1:
                 return None
@@ -129,14 +126,14 @@ class Written:
     size_classes: np.ndarray
     fragments: list[BloomFragment]
     held: list[Held]
-    hashes: list[Hashes | None]
+    hashes: list[np.ndarray | None]
 
 
 def written(
     own: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
-    writer, probes = BloomFragmentWriter(store, prefix, fpr), probes_for(fpr)
+    writer = BloomFragmentWriter(store, prefix, fpr)
     held, hashes = [], []
     for values in blocks:
         contents, found = contents_of(own, values), _hashes(own, values)
@@ -144,28 +141,34 @@ def written(
         hashes.append(found if is_known else None)
         if not is_known:
             writer.add(None)
-            held.append(Held(NONE, None, probes))
+            held.append(Held(NONE, None))
         elif own.kind == POSTINGS:
-            held.append(Held(NONE, contents, probes))
+            held.append(Held(NONE, contents))
         elif is_native:
             encoding, log2_bits = NATIVE[int(random.integers(2))], int(random.integers(8, 11))
             forms = [_native_form(value, encoding.code) for value in contents]
-            bits = bits_of((native_positions_of(form, log2_bits) for form in forms), log2_bits)
-            writer.add_bits(encoding.code, np.array(bits.tolist(), np.uint8))
-            held.append(Held(size_class_of(encoding.code, log2_bits), contents, 8, bits))
+            bits = bits_of((native_positions_of(form, 1 << log2_bits) for form in forms), 1 << log2_bits)
+            writer.add_native(encoding.code, np.array(bits.tolist(), np.uint8))
+            held.append(Held(native_class(encoding.code, log2_bits), contents, bits))
         else:
             writer.add(found)
-            size_class, fitting, log2_bits = own_shape(len(contents), fpr)
-            bits = bits_of((positions_of(value, fitting, log2_bits) for value in contents), log2_bits)
-            held.append(Held(size_class, contents, fitting, bits))
+            size_class, probes, size = own_shape(len(contents), fpr)
+            bits = bits_of((positions_of(hash_of(own, value), probes, size) for value in contents), size)
+            held.append(Held(size_class, contents, bits))
     if own.kind == POSTINGS:
         return Written(np.zeros(0, np.int16), [], held, hashes)
     return Written(writer.finish(), writer.fragments, held, hashes)
 
 
-def _hashes(own: Filter, values: Sequence[Any]) -> Hashes:
+def hash_of(own: Filter, value: bytes) -> int:
+    """The hash of what a filter hashes."""
+    is_text = own.kind == TOKEN or (own.kind != NGRAM and kind_of(own.type) is Kind.BYTES)
+    return text_hash(value) if is_text else number_hash(value)
+
+
+def _hashes(own: Filter, values: Sequence[Any]) -> np.ndarray:
     """As a build measures them."""
-    found: list[Hashes | None] = []
+    found: list[np.ndarray | None] = []
     sketch = FilterSketch(own, found.append)
     sketch.add(array_of(values, own.type))
     sketch.end()
@@ -185,8 +188,13 @@ def _native_form(canonical_value: bytes, code: int) -> bytes:
 class Asked:
     """A question as one filter is asked it: one of the alternatives, with all that is hashed of it."""
 
+    own: Filter
     alternatives: Sequence[Sequence[bytes]]
     type: pa.DataType
+
+    def hashed(self, value: bytes) -> int:
+        """The hash of a part of an alternative."""
+        return hash_of(self.own, value)
 
     def native_forms(self, encoding: int) -> list[bytes] | None:
         """What is hashed in filters of files, of integers that fit; None where it cannot be told."""
@@ -205,12 +213,12 @@ def asked_of(own: Filter, question: Question) -> Asked | None:
             if own.kind in (NGRAM, TOKEN) or own.path != column.path or not same_keys(own.type, type_):
                 return None
             assert kind is not None
-            return Asked([[canonical_bytes(key, kind)] for key in points.tolist()], type_)
+            return Asked(own, [[canonical_bytes(key, kind)] for key in points.tolist()], type_)
         case Texts(column, alternatives, folded, tokens):
             if own.kind not in (NGRAM, TOKEN) or own.path != column.path or (folded and not own.folded):
                 return None
             parts = [_parts(own, substrings, tokens) for substrings in alternatives]
-            return Asked(parts, own.type) if all(parts) else None
+            return Asked(own, parts, own.type) if all(parts) else None
         case _:
             return None
 

@@ -200,9 +200,7 @@ class Maker:
         ]
         there = [f for f in range(len(FILTERS)) if self.chance(0.8)]
         size_classes = {f: filters[f].size_classes for f in there if FILTERS[f].kind != POSTINGS}
-        hashes = {
-            f: [None if h is None else h.first for h in filters[f].hashes] for f in there if f not in size_classes
-        }
+        hashes = {f: filters[f].hashes for f in there if f not in size_classes}
         postings = {f: postings_of(each) for f, each in hashes.items()}
         identities = [f.identity for f in files]
         return SegmentData(identities, table, COLUMNS, maps, pages, size_classes, postings), filters
@@ -515,8 +513,8 @@ def cuts_of(make: Maker) -> Cuts:
 def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, BloomMatrices]:
     """The fragments of every filter side by side; fragments are gone then."""
     found = {
-        f: bloom_matrices_in(make.store, build_name(name, f), [part.fragments.get(f, ()) for part in parts], rate)
-        for f, rate in enumerate(make.rates)
+        f: bloom_matrices_in(make.store, build_name(name, f), [part.fragments.get(f, ()) for part in parts])
+        for f in range(len(make.rates))
     }
     for file in make.store.files("fragments"):
         make.store.delete(file.name)

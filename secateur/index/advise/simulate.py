@@ -17,8 +17,9 @@ from secateur.index.build.assemble import NGRAM_FPR
 from secateur.index.build.auto_index import GAPS, SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
 from secateur.index.build.column_sketch import add_hashes, elements
 from secateur.index.build.survey import segment_size
-from secateur.index.filters.bloom import fewer_probes_for, log2_bits_for, rate_for
-from secateur.index.filters.hashing import DistinctHashes, hash_canonical, hash_keys
+from secateur.index.filters.bloom import bits_for, rate_for
+from secateur.index.filters.hashing import DistinctHashes, hash_keys
+from secateur.index.filters.ngrams import hash_parts
 from secateur.index.model import BLOOM, NGRAM, POSTINGS
 from secateur.index.read.lookup import parts_to_look_up
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
@@ -45,11 +46,10 @@ def simulated_filter(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> S
     hashes = distinct.distinct()
     if hashes is None:
         return SimulatedFilter(None, dict.fromkeys(asked, True))
-    first = hashes.first
     return SimulatedFilter(
-        len(first),
+        len(hashes),
         {
-            leaf: all(_may_hold(offer, question, first) for question in asked_questions)
+            leaf: all(_may_hold(offer, question, hashes) for question in asked_questions)
             for leaf, asked_questions in of_leaf.items()
         },
     )
@@ -58,10 +58,10 @@ def simulated_filter(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> S
 def _may_hold(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
     if isinstance(question, Values):
         kind = ordered_kind(question.type)
-        return bool(_is_in(hash_keys(question.points.tolist(), kind).first, hashes).any())
+        return bool(_is_in(hash_keys(question.points.tolist(), kind), hashes).any())
     filter_ = filter_of(offer.option, question)
     parts = (parts_to_look_up(filter_, alternative, question.tokens) for alternative in question.alternatives)
-    return any(bool(_is_in(hash_canonical(keys).first, hashes).all()) for keys in parts)
+    return any(bool(_is_in(hash_parts(keys, grams=filter_.kind == NGRAM), hashes).all()) for keys in parts)
 
 
 def _is_in(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
@@ -125,18 +125,11 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
 
 
 def bytes_of(offer: Offer, column: Sampled, filters: Sequence[SimulatedFilter]) -> int:
-    """Return the bytes of a filter in the index, extrapolated from the sampled blocks.
-
-    If grams and words recur, a build may choose fewer probes, and so the larger filters assumed here.
-    """
+    """Return the bytes of a filter in the index, extrapolated from the sampled blocks."""
     if offer.option.kind in (BLOOM, POSTINGS):
         return column.bytes(offer.option.kind)
     rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
-    bits = [
-        1 << log2_bits_for(simulated.count, rate, fewer_probes_for(rate))
-        for simulated in filters
-        if simulated.count is not None
-    ]
+    bits = [bits_for(simulated.count, rate) for simulated in filters if simulated.count is not None]
     return int(column.blocks * sum(bits) / max(len(filters), 1) / 8)
 
 

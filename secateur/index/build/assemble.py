@@ -19,7 +19,6 @@ from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, Filt
 from secateur.index.build.options import expressions_of, filters_of
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
-from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
@@ -154,10 +153,10 @@ class Collector:
     writer: BloomFragmentWriter
     postings: list[np.ndarray | None] = field(default_factory=list)
 
-    def take(self, hashes: Hashes | None) -> None:
+    def take(self, hashes: np.ndarray | None) -> None:
         """Add the hashes of the next block; they must be distinct for postings."""
         if self.filter.kind == POSTINGS:
-            self.postings.append(None if hashes is None else hashes.first)
+            self.postings.append(hashes)
         else:
             self.writer.add(hashes)
 
@@ -226,7 +225,7 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
             if native is None or native.encoding is None or bits is None:
                 readings.append(reading)
             else:
-                collector.writer.add_bits(native.encoding.code, np.unpackbits(bit_vector(bits), bitorder="little"))
+                collector.writer.add_native(native.encoding.code, np.unpackbits(bit_vector(bits), bitorder="little"))
         measure(source.read, row_group, readings, recipe.schema, operands)
         tuples.append([values for sketch in key if (values := sketch.values) is not None])
     zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.index.filters.bloom import log2_bits_for
-from secateur.index.filters.hashing import hash_binaries
-from secateur.index.filters.murmur3 import hash_words
+from secateur.index.filters.bloom import bits_for
+from secateur.index.filters.hashing import hash_binaries, hash_words
 from secateur.index.filters.postings import size_of_bitmaps, size_of_pairs
 from secateur.index.model import BLOOM, POSTINGS, Choice
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, spared, widest_gaps
@@ -61,8 +60,8 @@ def sample_of(values: pa.Array) -> ColumnSample | None:
 def _hashes(distinct: pa.Array, keys: Keys) -> np.ndarray:
     """Return a hash of every value, in order."""
     if keys.kind is Kind.BYTES:
-        return hash_binaries(distinct).first
-    return hash_words(keys.words[-1].view(np.uint64), 8)[0]
+        return hash_binaries(distinct)
+    return hash_words(keys.words[-1].view(np.uint64))
 
 
 def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_blocks: int, fpr: float) -> Choice:
@@ -168,5 +167,5 @@ def _sizes(distinct: float, holders: float, blocks: int, segment_blocks: int, fp
     pairs = distinct * size
     values = pairs / (1 + (size - 1) * max(holders - 1, 0) / max(blocks - 1, 1))
     postings = min(size_of_bitmaps(int(values), size), size_of_pairs(int(pairs), size))
-    bloom = blocks * 2 ** log2_bits_for(int(distinct), fpr) // 8
+    bloom = blocks * bits_for(int(distinct), fpr) // 8
     return {BLOOM: bloom, POSTINGS: segments * postings, GAPS: 16 * MOST_GAPS * blocks}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import NotInFile, OldCalendar
-from secateur.index.filters.hashing import MOST, DistinctHashes, Hashes, hash_present
+from secateur.index.filters.hashing import MOST, DistinctHashes, hash_present
 from secateur.index.filters.ngrams import add_grams, add_tokens
 from secateur.index.model import POSTINGS, Filter, IndexedColumn
 from secateur.index.zones import zonemap
@@ -208,7 +208,7 @@ class FilterSketch:
     """
 
     filter: Filter
-    take: Callable[[Hashes | None], None]
+    take: Callable[[np.ndarray | None], None]
     _hashes: DistinctHashes = field(init=False)
 
     def __post_init__(self) -> None:

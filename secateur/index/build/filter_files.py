@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from secateur.errors import IndexConflict, IndexFault
-from secateur.index.build.assemble import Recipe
 from secateur.index.build.tasks import RunTasks
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters import transpose
@@ -20,7 +19,7 @@ from secateur.index.segments.segment_table import SegmentSummary
 
 
 def write_bloom_matrices(
-    run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
+    run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary]
 ) -> dict[int, BloomMatrices]:
     """Run the third pass: merge the bloom fragments of all segments, filter by filter.
 
@@ -34,7 +33,7 @@ def write_bloom_matrices(
         return transpose.interleaved(store, plans[f][part.matrix], part)
 
     try:
-        return lay_side_by_side(run, build, store, plans, rows_of, dict(enumerate(recipe.rates)))
+        return lay_side_by_side(run, build, store, plans, rows_of)
     except IndexFault as fault:
         raise IndexConflict(
             f"what the build wrote aside cannot be read back: {fault}. A vacuum with a short grace period, or a drop, "
@@ -48,7 +47,6 @@ def lay_side_by_side(
     store: Store,
     plans: Mapping[int, Sequence[MatrixPlan]],
     rows_of: Callable[[int, PartPlan], np.ndarray],
-    rates: Mapping[int, float],
 ) -> dict[int, BloomMatrices]:
     """Write the planned bloom matrices of every filter; `rows_of` gives the rows of one part.
 
@@ -65,7 +63,6 @@ def lay_side_by_side(
     return {
         f: transpose.written_matrices(
             matrices,
-            rates[f],
             [(parts, done) for (g, parts), done in zip(files, written, strict=True) if g == f],
         )
         for f, matrices in plans.items()

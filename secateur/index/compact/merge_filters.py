@@ -1,8 +1,7 @@
 """Rebuild bloom matrices: gather columns of old matrices into new ones.
 
 When blocks move to other segments, their filters move to other matrices. A part of a new matrix is some of its rows, so
-it is made of the same rows of old matrices, each read once per part. The bits of a filter stay as they are. So does its
-number of probes, which depends on the build that made it: the size class of a moved filter names it.
+it is made of rows of old matrices, each read once per part. The bits of a filter stay as they are.
 """
 
 from __future__ import annotations
@@ -17,15 +16,9 @@ from secateur.index.compact.merge_segments import MergePlan
 from secateur.index.container.checked_matrix import Matrix, Range
 from secateur.index.file_names import build_of
 from secateur.index.filters.bloom_fragment import BloomFragment
-from secateur.index.filters.bloom_matrix import (
-    COUNTED,
-    NONE,
-    OWN_ENCODINGS,
-    BloomMatrices,
-    encoding_and_size,
-    size_class_of,
-)
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.probe import matrix_rows
+from secateur.index.filters.size_class import NONE, shape_of
 from secateur.index.filters.transpose import MatrixPlan, PartPlan, plan_matrices
 from secateur.index.model import Store
 
@@ -55,20 +48,12 @@ def columns_of(bloom_matrices: BloomMatrices, segment: int, size_classes: np.nda
         if len(members) != bloom_matrices.count[run]:
             raise IndexFault(f"{name}: the size classes of its filters are not those of the snapshot")
         matrix = int(bloom_matrices.run_matrix[run])
-        columns.size_class[members] = _kept_size_class(
-            int(bloom_matrices.run_size_class[run]), int(bloom_matrices.probes[matrix])
-        )
+        columns.size_class[members] = bloom_matrices.run_size_class[run]
         columns.matrix[members] = matrix
         columns.column[members] = bloom_matrices.begin[run] + np.arange(len(members))
     if ((columns.size_class == NONE) != (size_classes == NONE)).any():
         raise IndexFault(f"{name}: some of its filters are in no bloom matrix")
     return columns
-
-
-def _kept_size_class(size_class: int, probes: int) -> int:
-    """Return a size class that names the probes; that of a filter from a data file implies them already."""
-    encoding, size = encoding_and_size(size_class)
-    return size_class_of(COUNTED + probes, size) if encoding in OWN_ENCODINGS else size_class
 
 
 def merged_columns(plan: MergePlan, by_segment: Mapping[int, MatrixColumns]) -> MatrixColumns:
@@ -113,28 +98,30 @@ class Gathering:
 
     def _moves(self, plan: MatrixPlan) -> Iterator[_Move]:
         """Yield which columns come from which matrix, grouped by size of filter."""
+        bits = shape_of(plan.size_class).bits
         moves: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
         for run in plan.runs:
             columns = self.segments[run.segment]
             members = np.flatnonzero(columns.size_class == run.size_class)
-            to, bits = run.begin + np.arange(len(members)), 1 << encoding_and_size(run.size_class)[1]
+            to, own_bits = run.begin + np.arange(len(members)), shape_of(run.size_class).bits
             order = np.argsort(columns.matrix[members], kind="stable")
             cuts = np.flatnonzero(np.diff(columns.matrix[members][order])) + 1
             for chosen in np.split(order, cuts):
                 matrix = int(columns.matrix[members[chosen[0]]])
-                moves.setdefault((matrix, bits), []).append((columns.column[members[chosen]], to[chosen]))
-        for (matrix, bits), pairs in moves.items():
+                moves.setdefault((matrix, own_bits), []).append((columns.column[members[chosen]], to[chosen]))
+        for (matrix, own_bits), pairs in moves.items():
             column, to = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
-            yield _Move(matrix, bits, column, to)
+            times_before = shape_of(int(self.bloom_matrices.size_class[matrix])).bits // own_bits
+            yield _Move(matrix, times_before, bits // own_bits, column, to)
 
     def _bits(self, move: _Move, rows: np.ndarray) -> np.ndarray:
         """Return the bits of the moved columns in consecutive rows: uint8 of shape (n_rows, n_columns)."""
-        distinct, which = np.unique(rows % move.bits, return_inverse=True)
+        distinct, which = np.unique(rows // move.times, return_inverse=True)
         width = int(self.bloom_matrices.width[move.matrix])
         strips = range(Matrix(0, 1, width, 0).strips)
-        packed = matrix_rows(self.bloom_matrices, move.matrix, distinct, strips, self._read)
+        packed = matrix_rows(self.bloom_matrices, move.matrix, distinct * move.times_before, strips, self._read)
         bits = (packed[:, move.column >> 3] >> (move.column & 7).astype(np.uint8)) & 1
-        return bits if len(distinct) == len(rows) and (which == np.arange(len(rows))).all() else bits[which]
+        return bits if len(distinct) == len(rows) else bits[which]
 
     def _read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
         return self.store.read_many(name, ranges)
@@ -145,7 +132,8 @@ class _Move:
     """Columns of an old matrix that become columns of a new one."""
 
     matrix: int
-    bits: int  # of every filter: row r of the new matrix is row r mod this of the filter
+    times_before: int  # how often a filter was repeated in the old matrix
+    times: int  # how often it is in the new one
     column: np.ndarray  # in the old matrix
     to: np.ndarray  # in the new matrix
 

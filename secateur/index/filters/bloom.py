@@ -1,36 +1,44 @@
 """Bit-sliced bloom filters: one row per bit position, one column per block.
 
-A probe reads k rows of n/8 bytes and ANDs them: one answer for n blocks at once. Blocks with different numbers of
-distinct values have filters of different power-of-two sizes; each size has its own matrix.
+A probe reads k rows of n/8 bytes and ANDs them: one answer for n blocks at once. A filter has k *sections* of s bits,
+and every value sets one bit in each: bit (u_i * s) >> 32 of section i, where u_i is the upper half of its hash times an
+odd constant. Sections keep the bits of one probe together, so that setting them stays in a core's cache.
 
-The 128 bits of a value's hash (:mod:`secateur.index.filters.hashing`) give its first four positions, 32 bits each;
-further positions come from mix(h1 + j * h2), where mix is MurmurHash3's finaliser. Without mixing (Kirsch &
-Mitzenmacher 2006) the positions of different values in a small filter follow few arithmetic progressions: at 20 keys
-and a designed rate of one wrong block there were 16. m is a power of two, so a filter of m bits is repeated exactly
-into one of 2m bits, and folds exactly into one of m/2 by OR of its halves.
+The places of a value follow from 64 bits, so in large filters they are not independent. Two values share a place in
+every section only if the difference of their hashes is small after every one of the multiplications, which is as rare
+as if the products were random (Dietzfelbinger et al. 1997): a few hundred filters of twenty keys show the designed
+rate.
 
-Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times as many, a filter is a tenth
-larger, but building and probing it cost 0.6 times as much. Where rounding up to a power of two leaves a third of the
-bits to spare, 0.4 times as many are enough.
+A place in a section of s bits is a place in one of f * s bits, divided by f. So a filter is repeated exactly into a
+larger one, and folds exactly into a smaller one, where one size divides the other.
+
+Sizes are rounded up to eighths of a power of two: blocks with nearly as many values share a matrix, and 6 % of the bits
+are to spare on average. Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times as
+many, a filter is a tenth larger, but building and probing it cost 0.6 times as much. Beyond eight rows, a look-up over
+many blocks costs more than the space is worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil, log, log1p, log2
 
 import numpy as np
 
-from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.murmur3 import mix
 
-LEAST_LOG2_BITS, MOST_LOG2_BITS = 6, 27  # 8 bytes to 16 MiB per block
 LEAST_FPR, MOST_FPR = 1e-9, 0.01
 MOST_PROBES = 30
+MOST_BITS = 1 << 27  # of a block: 16 MiB
 PROBES_SHARE = 0.6  # of the number of probes that needs the least space
-FEWER_SHARE = 2 / 3  # of these probes, in a filter with a third more bits than it needs
-CHUNK = 1 << 14  # values hashed at once: their positions stay in a core's cache
+FEWER_SHARE, ENOUGH = 0.4, 8  # the share that is enough where the other one is more than so many probes
+LEAST_SECTION = 8
+STEPS = 8  # sizes of sections per octave
+FEW_STEPS, FEW_BITS = 2, 64  # per octave, of sections up to so many bits: few bytes are saved by more
+CHUNK = 1 << 14  # values processed at once: their places stay in a core's cache
 GROUP = 8  # blocks whose bits share a byte
+MOST_PLACES_BITS = 21  # 2 MiB: four million hashes are counted in as many places
+
+_MULTIPLIERS = mix(np.arange(1, MOST_PROBES + 1, dtype=np.uint64)) | 1
 
 
 def rate_for(blocks: int, fpr: float | None) -> float:
@@ -40,36 +48,41 @@ def rate_for(blocks: int, fpr: float | None) -> float:
 
 
 def probes_for(fpr: float) -> int:
-    """Return the number of bits set per value in a filter with no bits to spare."""
-    return max(1, ceil(PROBES_SHARE * log2(1 / fpr)))
+    """Return the number of bits set per value."""
+    least = log2(1 / fpr)
+    return max(1, min(ceil(PROBES_SHARE * least), max(ENOUGH, ceil(FEWER_SHARE * least))))
 
 
-def fewer_probes_for(fpr: float) -> int:
-    """Return the number of bits set per value in a filter with bits to spare, as most have after rounding up."""
-    return ceil(FEWER_SHARE * probes_for(fpr))
-
-
-def bits_per_value(fpr: float, probes: int | None = None) -> float:
+def bits_per_value(fpr: float) -> float:
     """Return the bits per value at which k probes have a false-positive rate: p = (1 - e^(-k/b))^k."""
-    k = probes or probes_for(fpr)
+    k = probes_for(fpr)
     return -k / log1p(-(fpr ** (1 / k)))
 
 
-def log2_bits_for(distinct: int, fpr: float, probes: int | None = None) -> int:
-    """Return log2 of the bits of a filter of `distinct` values, rounded up to a power of two."""
-    bits = max(1.0, distinct * bits_per_value(fpr, probes))
-    return min(max(ceil(log2(bits)), LEAST_LOG2_BITS), MOST_LOG2_BITS)
+def size_for(distinct: int, fpr: float) -> int:
+    """Return the number of the size of a filter of `distinct` values: the least with which it keeps its rate."""
+    probes = probes_for(fpr)
+    wanted = min(ceil(distinct * bits_per_value(fpr) / probes), MOST_BITS // probes)
+    octave = max(wanted, LEAST_SECTION).bit_length() - LEAST_SECTION.bit_length()
+    above = max(-(-wanted >> octave) - LEAST_SECTION, 0)  # steps above a power of two
+    step = STEPS // FEW_STEPS if wanted <= FEW_BITS else 1
+    size = STEPS * octave + -(-above // step) * step
+    return size if section_bits(size) * probes <= MOST_BITS else size - 1
 
 
-def shape_for(distinct: int, fpr: float) -> tuple[int, int]:
-    """Return the probes and the log2 of the bits for `distinct` values; fewer probes where the size allows it."""
-    log2_bits, fewer = log2_bits_for(distinct, fpr), fewer_probes_for(fpr)
-    return (fewer if log2_bits_for(distinct, fpr, fewer) <= log2_bits else probes_for(fpr)), log2_bits
+def section_bits(size: int) -> int:
+    """Return the bits of a section, from the number of a size."""
+    return (LEAST_SECTION + size % STEPS) << size // STEPS
 
 
-def rate_of(distinct: int, probes: int, log2_bits: int) -> float:
+def bits_for(distinct: int, fpr: float) -> int:
+    """Return the bits of a filter of `distinct` values."""
+    return probes_for(fpr) * section_bits(size_for(distinct, fpr))
+
+
+def rate_of(distinct: int, probes: int, bits: int) -> float:
     """Return the false-positive rate of a filter of `distinct` values."""
-    return float(-np.expm1(-distinct * probes / (1 << log2_bits))) ** probes
+    return float(-np.expm1(-distinct * probes / bits)) ** probes
 
 
 def least_bytes(distinct: int, fpr: float) -> float:
@@ -77,65 +90,44 @@ def least_bytes(distinct: int, fpr: float) -> float:
     return distinct * log2(1 / fpr) / log(2) / 8
 
 
-def positions(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
+def positions(hashes: np.ndarray, probes: int, bits: int) -> np.ndarray:
     """Return the bit positions of every value: int64 of shape (n, probes)."""
+    section = bits // probes
     result = np.empty((len(hashes), probes), np.int64)
-    for probe, at in enumerate(_by_probe(hashes, probes, log2_bits)):
-        result[:, probe] = at
+    for probe in range(probes):
+        result[:, probe] = _places(hashes, probe, section)
+        result[:, probe] += probe * section
     return result
 
 
-def _by_probe(hashes: Hashes, probes: int, log2_bits: int) -> Iterator[np.ndarray]:
-    """Yield the positions of every value, probe by probe: int64 of shape (n,)."""
-    mask = np.uint64((1 << log2_bits) - 1)
-    for probe in range(0, probes, 2):
-        word = _word(hashes, probe // 2)
-        yield (word & mask).view(np.int64)
-        if probe + 1 < probes:
-            yield (word >> np.uint64(32) & mask).view(np.int64)
+def _places(hashes: np.ndarray, probe: int, section: int) -> np.ndarray:
+    """Return the bit of every value in a section: int64 of shape (n,)."""
+    places = hashes * _MULTIPLIERS[probe]
+    places >>= 32
+    places *= section
+    places >>= 32
+    return places.view(np.int64)
 
 
-def _word(hashes: Hashes, number: int) -> np.ndarray:
-    """Return the 64 bits that supply two positions."""
-    match number:
-        case 0:
-            return hashes.first
-        case 1:
-            return hashes.second
-        case _:
-            return mix(hashes.first + np.uint64(number) * (hashes.second | np.uint64(1)))
+def distinct_count(hashes: np.ndarray) -> int:
+    """Estimate how many different hashes there are, from the places that they take in a table of about as many.
 
-
-def bits_of(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
-    """Build the filter of some values, distinct or not: one byte (0 or 1) per bit, uint8 of shape (2^log2_bits,)."""
-    bits = np.zeros(1 << log2_bits, np.uint8)
-    for start in range(0, len(hashes), CHUNK):
-        chunk = slice(start, start + CHUNK)
-        for at in _by_probe(Hashes(hashes.first[chunk], hashes.second[chunk]), probes, log2_bits):
-            bits[at] = 1
-    return bits
-
-
-def fitted(bits: np.ndarray, fpr: float, probes: int) -> np.ndarray:
-    """Fold a filter to the size for its distinct values, whose number is estimated from its bits.
-
-    d values set m (1 - e^(-kd/m)) of m bits; the deviation is smaller than the step between two sizes.
+    d of them take m (1 - e^(-d/m)) of m places; of more than 4,096, the deviation is about 1 %.
     """
-    log2_bits = len(bits).bit_length() - 1
-    unset = max(1 - np.count_nonzero(bits.view(bool)) / len(bits), 1 / len(bits))
-    distinct = -len(bits) / probes * log(unset)
-    for _ in range(log2_bits - log2_bits_for(ceil(distinct), fpr, probes)):
-        half = len(bits) // 2
-        bits = bits[:half] | bits[half:]
-    return bits
+    places = 1 << min(max(len(hashes), 2).bit_length(), MOST_PLACES_BITS)
+    taken = np.zeros(places, np.uint8)
+    for start in range(0, len(hashes), CHUNK):
+        taken[(hashes[start : start + CHUNK] >> (65 - places.bit_length())).view(np.int64)] = 1
+    free = max(places - int(np.count_nonzero(taken.view(bool))), 1)
+    return ceil(-places * log(free / places))
 
 
 class BloomColumn:
-    """Up to eight filters of 2^x bits side by side, as they lie in a matrix: a byte per row, a bit per block."""
+    """Up to eight filters of one size side by side, as they lie in a matrix: a byte per row, a bit per block."""
 
-    def __init__(self, log2_bits: int) -> None:
+    def __init__(self, bits: int) -> None:
         self.count = 0
-        self.bytes = np.zeros(1 << log2_bits, np.uint8)
+        self.bytes = np.zeros(bits, np.uint8)
 
     @property
     def is_full(self) -> bool:
@@ -143,9 +135,20 @@ class BloomColumn:
         return self.count == GROUP
 
     def add(self, bits: np.ndarray) -> None:
-        """Add the filter of the next block, given its bits from :func:`bits_of`, which are overwritten."""
-        bits <<= np.uint8(self.count)
-        self.bytes |= bits
+        """Add the filter of the next block, given its bits (0 or 1, uint8)."""
+        self.bytes |= bits << np.uint8(self.count)
+        self.count += 1
+
+    def add_values(self, hashes: np.ndarray, probes: int) -> None:
+        """Add the filter of the next block, given the hashes of its values, distinct or not."""
+        section = len(self.bytes) // probes
+        bits = np.empty(section, np.uint8)
+        for probe, rows in enumerate(self.bytes.reshape(probes, section)):
+            bits.fill(0)
+            for start in range(0, len(hashes), CHUNK):
+                bits[_places(hashes[start : start + CHUNK], probe, section)] = 1
+            bits <<= np.uint8(self.count)
+            rows |= bits
         self.count += 1
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import Writer
-from secateur.index.filters.bloom import GROUP, BloomColumn, bits_of, fitted, probes_for, shape_for
-from secateur.index.filters.bloom_matrix import FEWER, NONE, OWN, encoding_and_size, size_class_of
-from secateur.index.filters.hashing import Hashes, distinct
+from secateur.index.filters.bloom import GROUP, BloomColumn, distinct_count, probes_for, size_for
+from secateur.index.filters.hashing import distinct
+from secateur.index.filters.size_class import NONE, native_class, own_class, shape_of
 from secateur.index.model import Store
 
 FOLDER = "fragments"
@@ -40,9 +40,9 @@ class BloomFragment(NamedTuple):
         return -(-self.blocks // GROUP)
 
     @property
-    def log2_bits(self) -> int:
-        """Log2 of the bits of every filter."""
-        return encoding_and_size(self.size_class)[1]
+    def bits(self) -> int:
+        """Bits of every filter."""
+        return shape_of(self.size_class).bits
 
 
 @dataclass
@@ -56,28 +56,32 @@ class BloomFragmentWriter:
     fragments: list[BloomFragment] = field(default_factory=list)
     _open: dict[int, list[BloomColumn]] = field(default_factory=dict)
 
-    def add(self, hashes: Hashes | None) -> None:
+    def add(self, hashes: np.ndarray | None) -> None:
         """Add the filter of the next block, from hashes of its values, distinct or not; None where they are unknown."""
         if hashes is None:
             self.size_classes.append(NONE)
             return
         if len(hashes) <= FEW:
             hashes = distinct(hashes)
-        probes, log2_bits = shape_for(len(hashes), self.fpr)
-        bits = bits_of(hashes, probes, log2_bits)
-        encoding = OWN if probes == probes_for(self.fpr) else FEWER
-        self.add_bits(encoding, bits if len(hashes) <= FEW else fitted(bits, self.fpr, probes))
+        count = len(hashes) if len(hashes) <= FEW else distinct_count(hashes)
+        probes = probes_for(self.fpr)
+        self._column(own_class(probes, size_for(count, self.fpr))).add_values(hashes, probes)
+        self._write_full()
 
-    def add_bits(self, encoding: int, bits: np.ndarray) -> None:
-        """Add the filter of the next block, given its bits (0 or 1, uint8), of values hashed in some encoding."""
-        self._column(size_class_of(encoding, len(bits).bit_length() - 1)).add(bits)
+    def add_native(self, encoding: int, bits: np.ndarray) -> None:
+        """Add the filter of the next block, given the bits (0 or 1, uint8) of one in a data file."""
+        self.add_bits(native_class(encoding, len(bits).bit_length() - 1), bits)
+
+    def add_bits(self, size_class: int, bits: np.ndarray) -> None:
+        """Add the filter of the next block, given its bits (0 or 1, uint8)."""
+        self._column(size_class).add(bits)
         self._write_full()
 
     def _column(self, size_class: int) -> BloomColumn:
         self.size_classes.append(size_class)
         columns = self._open.setdefault(size_class, [])
         if not columns or columns[-1].is_full:
-            columns.append(BloomColumn(encoding_and_size(size_class)[1]))
+            columns.append(BloomColumn(shape_of(size_class).bits))
         return columns[-1]
 
     def _write_full(self) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of
-from secateur.index.filters import parquet_bloom
-from secateur.index.filters.bloom import GROUP, LEAST_LOG2_BITS, MOST_LOG2_BITS, MOST_PROBES
+from secateur.index.filters.bloom import GROUP
+from secateur.index.filters.size_class import are_valid, shape_of
 from secateur.values import all_within
 
 MATRIX_BLOCKS = 1 << 20
@@ -23,28 +23,7 @@ WORD = 8  # bytes; the width of a matrix is a multiple
 MOST_WIDTH = 1 << 24  # longest row that a reader accepts, in bytes: that of 128 full matrices
 MOST_PARTS = 1 << 22  # limit for matrices and runs too; checked before constant arrays are expanded
 
-OWN, FEWER = 0, 33  # canonical hashing, with the usual number of probes or with fewer
-COUNTED = 64  # canonical hashing with (encoding - COUNTED) probes: for filters of several builds
-OWN_ENCODINGS = (
-    OWN,
-    FEWER,
-    *range(COUNTED + 1, COUNTED + MOST_PROBES + 1),
-)  # the others are encodings of filters in data files
-_SIZES = 64  # exceeds every log2 of bits
-NONE = -1  # size class of a block without a filter
-
-
-def size_class_of(encoding: int, log2_bits: int) -> int:
-    """Return the size class; filters share a matrix only if their encoding and size agree."""
-    return encoding * _SIZES + log2_bits
-
-
-def encoding_and_size(size_class: int) -> tuple[int, int]:
-    """Return the encoding and the log2 of the bits of a size class."""
-    return divmod(size_class, _SIZES)
-
-
-_MATRIX = ("size_class", "probes", "width")
+_MATRIX = ("size_class", "width")
 _PART = ("part_matrix", "first_row", "rows", "file", "at", "salt")
 _RUN = ("run_matrix", "segment", "run_size_class", "begin", "count")
 
@@ -59,7 +38,6 @@ class BloomMatrices:
     file_name: Sequence[str]
     file_size: np.ndarray
     size_class: np.ndarray  # size class of every matrix
-    probes: np.ndarray
     width: np.ndarray  # bytes of a row
     part_matrix: np.ndarray
     first_row: np.ndarray
@@ -167,16 +145,7 @@ def bloom_matrices_of(
 
 
 def _matrices_fit(table: BloomMatrices) -> bool:
-    encoding, size = table.size_class // _SIZES, table.size_class % _SIZES
-    least = np.where(np.isin(encoding, OWN_ENCODINGS), LEAST_LOG2_BITS, parquet_bloom.LEAST_LOG2_BITS)
-    return (
-        all_within(table.size_class, 0, _SIZES * 1024)
-        and all_within(size, 0, MOST_LOG2_BITS + 3)
-        and not (size < least).any()
-        and all_within(table.probes, 1, MOST_PROBES)
-        and all_within(table.width, WORD, MOST_WIDTH)
-        and not (table.width % WORD).any()
-    )
+    return are_valid(table.size_class) and all_within(table.width, WORD, MOST_WIDTH) and not (table.width % WORD).any()
 
 
 def _parts_fit(table: BloomMatrices) -> bool:
@@ -195,9 +164,15 @@ def _parts_fit(table: BloomMatrices) -> bool:
     rows = np.zeros(n, np.int64)
     np.add.at(rows, table.part_matrix, table.rows)
     ascending = not len(is_first) or bool((np.diff(table.part_matrix) >= 0).all())
-    if not (ascending and np.array_equal(table.first_row, due) and (rows == 1 << (table.size_class % _SIZES)).all()):
+    if not (ascending and np.array_equal(table.first_row, due) and np.array_equal(rows, _bits(table.size_class))):
         return False
     return bool((table.at + _part_bytes(table) <= table.file_size[table.file]).all())
+
+
+def _bits(size_classes: np.ndarray) -> np.ndarray:
+    """Return the bits of a filter of every size class, int64."""
+    distinct, which = np.unique(size_classes, return_inverse=True)
+    return np.array([shape_of(size_class).bits for size_class in distinct.tolist()], np.int64)[which]
 
 
 def _part_bytes(table: BloomMatrices) -> np.ndarray:
@@ -218,18 +193,20 @@ def _runs_fit(table: BloomMatrices, block_count: np.ndarray) -> bool:
     ends = table.begin + table.count
     before = np.where(is_first, 0, np.append(0, ends[:-1]))
     ordered = not len(ends) or bool((np.diff(table.run_matrix) >= 0).all())
-    size_classes = table.size_class[table.run_matrix]
-    fits = (
-        (table.run_size_class // _SIZES == size_classes // _SIZES)
-        & (table.run_size_class <= size_classes)
-        & (table.run_size_class >= 0)
-    )
     known = table.segment >= 0
     counted = np.bincount(table.segment[known], table.count[known], minlength=len(block_count))
     return bool(
         ordered
         and (table.begin >= before).all()
         and (ends <= GROUP * table.width[table.run_matrix]).all()
-        and fits.all()
+        and _sizes_fit(table)
         and (counted <= block_count).all()
     )
+
+
+def _sizes_fit(table: BloomMatrices) -> bool:
+    """Whether the filters of every run can be repeated into those of their matrix."""
+    pairs = np.stack([table.run_size_class, table.size_class[table.run_matrix]], axis=1)
+    if not are_valid(table.run_size_class):
+        return False
+    return all(shape_of(own).divides(shape_of(of_matrix)) for own, of_matrix in np.unique(pairs, axis=0).tolist())

@@ -1,4 +1,7 @@
-"""Hashes of whole columns and of single keys: MurmurHash3 x64_128 with seed 0 of a key's canonical bytes.
+"""Hashes of whole columns and of single keys: 64 bits per value, uint64 of shape (n,).
+
+A key of 64 bits is mixed by MurmurHash3's finaliser, one of 128 bits half by half; bytes have the first half of their
+MurmurHash3 x64_128 with seed 0. A finaliser takes 3 ns per key, the whole of MurmurHash3 13.
 
 Postings keep every value of a block once, and there may be so many hashes that duplicates must be removed to hold them.
 This works on the hashes themselves, which are spread evenly whatever the values are, with a table of positions: 20 to
@@ -9,7 +12,6 @@ finds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import mmh3
 import numpy as np
@@ -32,38 +34,19 @@ _ROUNDS = 6  # after these, one hash in 10,000 is still undecided
 _FEW = 64  # hashes that are sorted instead
 
 
-@dataclass(frozen=True)
-class Hashes:
-    """The two 64-bit halves of every value's hash: uint64 of shape (n,)."""
-
-    first: np.ndarray
-    second: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def take(self, positions: np.ndarray) -> Hashes:
-        """Return the hashes at the given positions."""
-        return Hashes(self.first.take(positions), self.second.take(positions))
-
-
-def joined(parts: Sequence[Hashes]) -> Hashes:
+def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Concatenate the hashes of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    nothing = np.zeros(0, np.uint64)
-    first = np.concatenate([nothing, *(part.first for part in parts)])
-    return Hashes(first, np.concatenate([nothing, *(part.second for part in parts)]))
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
-def hash_present(values: pa.Array) -> Hashes:
+def hash_present(values: pa.Array) -> np.ndarray:
     """Hash the non-null values of an ordered column; every value occurs, some of them repeatedly.
 
     For :class:`DistinctHashes`, which removes duplicates across arrays. Dictionary arrays are hashed as their values,
     large strings and binaries as small ones. Raises IndexFault for a type without an order.
     """
     hashes, known_distinct = _hash_column(values)
-    return hashes if known_distinct or not _repeat(hashes.first) else distinct(hashes)
+    return hashes if known_distinct or not _repeat(hashes) else distinct(hashes)
 
 
 def _repeat(hashes: np.ndarray) -> bool:
@@ -74,25 +57,43 @@ def _repeat(hashes: np.ndarray) -> bool:
     return len(np.unique(sample)) < _SELDOM * len(sample)
 
 
-def hash_binaries(values: pa.Array) -> Hashes:
+def hash_binaries(values: pa.Array) -> np.ndarray:
     """Return one hash per string or binary of an array, in order. Raises ValueError if there are nulls."""
     if values.null_count:
         raise ValueError(f"{values.null_count} nulls have no hash")
-    return Hashes(*murmur3.hash_slices(*_slices(values)))
+    return murmur3.hash_slices(*_slices(values))
 
 
-def hash_keys(keys: Sequence[Key], kind: Kind) -> Hashes:
+def hash_keys(keys: Sequence[Key], kind: Kind) -> np.ndarray:
     """Return the hashes of single keys, in order."""
-    if kind is Kind.WORD:
-        return Hashes(*murmur3.hash_words(np.array(keys, np.int64).view(np.uint64), 8))
-    return hash_canonical([canonical_bytes(key, kind) for key in keys])
+    match kind:
+        case Kind.WORD:
+            return hash_words(np.array(keys, np.int64).view(np.uint64))
+        case Kind.WIDE:
+            pairs = b"".join([canonical_bytes(key, kind) for key in keys])
+            return _hash_wide(*np.frombuffer(pairs, "<u8").reshape(-1, 2).T)
+        case Kind.BYTES:
+            return hash_texts([canonical_bytes(key, kind) for key in keys])
 
 
-def hash_canonical(values: Sequence[bytes]) -> Hashes:
-    """Return the hashes of canonical bytes, in order."""
-    digests = b"".join([mmh3.mmh3_x64_128_digest(value) for value in values])
-    pairs = np.frombuffer(digests, "<u8").reshape(-1, 2)
-    return Hashes(pairs[:, 0].copy(), pairs[:, 1].copy())
+def hash_texts(texts: Sequence[bytes]) -> np.ndarray:
+    """Return the hashes of byte strings, in order."""
+    digests = b"".join([mmh3.mmh3_x64_128_digest(text) for text in texts])
+    return np.frombuffer(digests, "<u8")[::2].copy()
+
+
+def hash_words(words: np.ndarray) -> np.ndarray:
+    """Return the hashes of keys of 64 bits, uint64 of shape (n,), in order."""
+    hashes = np.empty(len(words), np.uint64)
+    for begin in range(0, len(words), CHUNK):
+        chunk = slice(begin, begin + CHUNK)
+        hashes[chunk] = murmur3.mix(words[chunk])
+    return hashes
+
+
+def _hash_wide(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the hashes of keys of 128 bits, given their halves."""
+    return hash_words(low ^ hash_words(high))
 
 
 def is_binary(type_: pa.DataType) -> bool:
@@ -137,18 +138,18 @@ def _slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data, offsets[:-1], np.diff(offsets)
 
 
-def _hash_column(values: pa.Array) -> tuple[Hashes, bool]:
+def _hash_column(values: pa.Array) -> tuple[np.ndarray, bool]:
     """Return the hashes of a column, and whether they are known to be distinct."""
     values = used_values(values)
     if is_binary(values.type):
         fewer = distinct_where_repeated(values)
-        return Hashes(*murmur3.hash_slices(*binary_slices(fewer))), fewer is not values
+        return murmur3.hash_slices(*binary_slices(fewer)), fewer is not values
     keys = keys_of(values.drop_null())
     if keys.kind is Kind.WIDE:
         high, low = (word.view(np.uint64) for word in keys.words)
-        return Hashes(*murmur3.hash_pairs(low, high)), False
+        return _hash_wide(low, high), False
     words, ascending = _without_runs(keys.words[0])
-    return Hashes(*murmur3.hash_words(words.view(np.uint64), 8)), ascending
+    return hash_words(words.view(np.uint64)), ascending
 
 
 def _without_runs(words: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -158,57 +159,50 @@ def _without_runs(words: np.ndarray) -> tuple[np.ndarray, bool]:
     return words[np.append(True, words[1:] != words[:-1])[: len(words)]], True
 
 
-def distinct(hashes: Hashes) -> Hashes:
+def distinct(hashes: np.ndarray) -> np.ndarray:
     """Remove duplicate hashes; the order may change."""
     kept = _one_of_each(hashes)
     return hashes if len(kept) == len(hashes) else hashes.take(kept)
 
 
-def _one_of_each(hashes: Hashes) -> np.ndarray:
+def _one_of_each(hashes: np.ndarray) -> np.ndarray:
     """Return the position of one hash of every set of equal ones.
 
     Every hash writes its position into a table at an index made of its bits, then reads the position that survived.
     That is its own, or that of an equal hash; otherwise it tries again with other bits, together with all hashes equal
     to it. Exact: whatever is left at the end is sorted.
     """
-    first, second = hashes.first, hashes.second
     left = np.arange(len(hashes))
     kept = []
     for round_ in range(_ROUNDS):
         if len(left) <= _FEW:
             break
-        won, lost = _contest(first, second, 8 * round_)
+        won, lost = _contest(hashes, 8 * round_)
         kept.append(left.take(won))
-        left, first, second = left.take(lost), first.take(lost), second.take(lost)
-    order = np.lexsort((second, first))
-    first, second = first.take(order), second.take(order)
-    new = np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))[: len(order)]
-    return np.concatenate([*kept, left.take(order[new])])
+        left, hashes = left.take(lost), hashes.take(lost)
+    _, firsts = np.unique(hashes, return_index=True)
+    return np.concatenate([*kept, left.take(firsts)])
 
 
-def _contest(first: np.ndarray, second: np.ndarray, skipped: int) -> tuple[np.ndarray, np.ndarray]:
+def _contest(hashes: np.ndarray, skipped: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions that survived in the table, and those whose hash differs from their survivor."""
-    n = len(first)
+    n = len(hashes)
     bits = (n - 1).bit_length() + 1  # a quarter to half of the table is used
     table: np.ndarray = np.empty(1 << bits, np.int32 if n < 2**31 else np.int64)  # read only where written
     chunks = [np.arange(start, min(start + CHUNK, n), dtype=table.dtype) for start in range(0, n, CHUNK)]
     for positions in chunks:
-        table[_places(first, positions, skipped, bits)] = positions
+        table[_places(hashes, positions, skipped, bits)] = positions
     won, lost = [], []
     for positions in chunks:
         start, range_ = int(positions[0]), slice(int(positions[0]), int(positions[-1]) + 1)
-        stayed = table.take(_places(first, positions, skipped, bits), mode="clip")
-        here = stayed == positions
-        unlike = first.take(stayed, mode="clip") != first[range_]
-        alike = np.flatnonzero(~(unlike | here))  # in their first halves
-        unlike[alike] = second.take(stayed.take(alike), mode="clip") != second[range_].take(alike)
-        won.append(np.flatnonzero(here) + start)
-        lost.append(np.flatnonzero(unlike) + start)
+        stayed = table.take(_places(hashes, positions, skipped, bits), mode="clip")
+        won.append(np.flatnonzero(stayed == positions) + start)
+        lost.append(np.flatnonzero(hashes.take(stayed, mode="clip") != hashes[range_]) + start)
     return np.concatenate(won), np.concatenate(lost)
 
 
-def _places(first: np.ndarray, positions: np.ndarray, skipped: int, bits: int) -> np.ndarray:
-    places = first[int(positions[0]) : int(positions[-1]) + 1] << skipped
+def _places(hashes: np.ndarray, positions: np.ndarray, skipped: int, bits: int) -> np.ndarray:
+    places = hashes[int(positions[0]) : int(positions[-1]) + 1] << skipped
     places >>= 64 - bits
     return places.view(np.int64)
 
@@ -224,7 +218,7 @@ class DistinctHashes:
         self.enough = enough  # hashes held before duplicates are removed
         self.overflowed = False  # more than `most` distinct hashes
         self.abandoned = False  # a value cannot be hashed
-        self._parts: list[Hashes] = []  # the first has `_distinct` hashes, all distinct
+        self._parts: list[np.ndarray] = []  # the first has `_distinct` hashes, all distinct
         self._distinct = self._pending = 0
 
     @property
@@ -232,7 +226,7 @@ class DistinctHashes:
         """Whether hashes are missing, so that adding more is pointless."""
         return self.overflowed or self.abandoned
 
-    def add(self, hashes: Hashes) -> None:
+    def add(self, hashes: np.ndarray) -> None:
         """Add the hashes of one more batch, distinct or not."""
         if self.gave_up or not len(hashes):
             return
@@ -246,11 +240,11 @@ class DistinctHashes:
         self.abandoned = True
         self._parts = []
 
-    def collected(self) -> Hashes | None:
+    def collected(self) -> np.ndarray | None:
         """Return the hashes of all batches, some repeatedly; None after giving up."""
         return None if self.gave_up else joined(self._parts)
 
-    def distinct(self) -> Hashes | None:
+    def distinct(self) -> np.ndarray | None:
         """Return the distinct hashes of all batches; None after giving up: the block then has no filter."""
         if self._pending and not self.gave_up:
             self._merge()

@@ -1,18 +1,18 @@
-"""MurmurHash3 x64_128 with seed 0 (Appleby) of many byte strings at once, bit-exact to ``mmh3``.
+"""The first half of MurmurHash3 x64_128 with seed 0 (Appleby) of many byte strings at once, bit-exact to ``mmh3``.
 
-The halves of a hash are uint64; numpy computes modulo 2^64. Work is done in chunks whose arrays fit a core's cache. No
+Hashes are uint64; numpy computes modulo 2^64. Work is done in chunks whose arrays fit a core's cache. No
 function changes its input arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import mmh3
 import numpy as np
 
-Halves: TypeAlias = tuple[np.ndarray, np.ndarray]  # h1 and h2 of n hashes: uint64 of shape (n,) each
+Halves: TypeAlias = tuple[np.ndarray, np.ndarray]  # the state of n hashes: uint64 of shape (n,) each
 
 CHUNK = 1 << 15  # values at once
 CHUNK_BYTES = 1 << 21  # bytes that a chunk may span
@@ -25,17 +25,7 @@ _FIRST_OF_TAIL = np.array(
 _SECOND_OF_TAIL = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
 
 
-def hash_words(words: np.ndarray, length: int) -> Halves:
-    """Hash strings of one `length`, at most 8 bytes: little-endian in uint64 of shape (n,), padded with zeros."""
-    return _by_chunks(len(words), lambda chunk: _hash_words(words[chunk], length))
-
-
-def hash_pairs(low: np.ndarray, high: np.ndarray) -> Halves:
-    """Hash strings of 16 bytes: two little-endian uint64 of shape (n,) each, the low half first."""
-    return _by_chunks(len(low), lambda chunk: _hash_pairs(low[chunk], high[chunk]))
-
-
-def hash_slices(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
+def hash_slices(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Hash every ``data[start : start + length]``: uint8 of shape (m,), integers of shape (n,) each.
 
     Correct for starts in any order; memory is bounded if they ascend.
@@ -43,10 +33,10 @@ def hash_slices(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Ha
     short = lengths <= LONG
     if short.all():
         return _hash_short(data, starts, lengths)
-    h1, h2 = np.empty((2, len(starts)), np.uint64)
-    h1[short], h2[short] = _hash_short(data, starts[short], lengths[short])
-    h1[~short], h2[~short] = _one_by_one(data, starts[~short], lengths[~short])
-    return h1, h2
+    hashes = np.empty(len(starts), np.uint64)
+    hashes[short] = _hash_short(data, starts[short], lengths[short])
+    hashes[~short] = _one_by_one(data, starts[~short], lengths[~short])
+    return hashes
 
 
 def mix(x: np.ndarray) -> np.ndarray:
@@ -92,53 +82,32 @@ def _block(h1: np.ndarray, h2: np.ndarray, k1: np.ndarray, k2: np.ndarray) -> Ha
     return h1, h2
 
 
-def _finish(h1: np.ndarray, h2: np.ndarray, length: int | np.ndarray) -> Halves:
+def _finish(h1: np.ndarray, h2: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Return the first half of the hash."""
     h1, h2 = h1 ^ length, h2 ^ length
     h1 += h2
     h2 += h1
-    h1, h2 = mix(h1), mix(h2)
-    h1 += h2
-    h2 += h1
-    return h1, h2
+    h1 = mix(h1)
+    h1 += mix(h2)
+    return h1
 
 
-def _hash_words(words: np.ndarray, length: int) -> Halves:
-    """Hash strings that are all tail."""
-    h1 = _first(words)
-    return _finish(h1, np.zeros_like(h1), length)
-
-
-def _hash_pairs(low: np.ndarray, high: np.ndarray) -> Halves:
-    """Hash strings of one whole block."""
-    zeros = np.zeros_like(low)
-    return _finish(*_block(zeros, zeros, low, high), 16)
-
-
-def _by_chunks(n: int, hashed: Callable[[slice], Halves]) -> Halves:
-    h1, h2 = np.empty((2, n), np.uint64)
-    for begin in range(0, n, CHUNK):
-        chunk = slice(begin, begin + CHUNK)
-        h1[chunk], h2[chunk] = hashed(chunk)
-    return h1, h2
-
-
-def _one_by_one(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
+def _one_by_one(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     view = np.ascontiguousarray(data).data
     places = zip(starts.tolist(), lengths.tolist(), strict=True)
     digests = b"".join([mmh3.mmh3_x64_128_digest(view[start : start + length]) for start, length in places])
-    pairs = np.frombuffer(digests, "<u8").reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
+    return np.frombuffer(digests, "<u8")[::2]
 
 
-def _hash_short(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
-    h1, h2 = np.empty((2, len(starts)), np.uint64)
+def _hash_short(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    hashes = np.empty(len(starts), np.uint64)
     for chunk in _spans(starts):
         begins, sizes = starts[chunk].astype(np.int64), lengths[chunk].astype(np.int64)
         low, high = int(begins.min()), int((begins + sizes).max())
         words = np.zeros((high - low) // 8 + 1, "<u8")  # reads past the end of a string hit the padding
         words.view(np.uint8)[: high - low] = data[low:high]
-        h1[chunk], h2[chunk] = _hash_any_order(words, begins - low, sizes)
-    return h1, h2
+        hashes[chunk] = _hash_any_order(words, begins - low, sizes)
+    return hashes
 
 
 def _spans(starts: np.ndarray) -> Iterator[slice]:
@@ -151,18 +120,18 @@ def _spans(starts: np.ndarray) -> Iterator[slice]:
         begin += size
 
 
-def _hash_any_order(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
+def _hash_any_order(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Hash the strings with the most blocks first, so that those with another block are a prefix at every step."""
     blocks = lengths >> 4
     if blocks.min() == blocks.max():
         return _hash_descending(words, starts, lengths)
     order = np.argsort((LONG // 16 - blocks).astype(np.uint8), kind="stable")  # a radix sort
-    h1, h2 = np.empty((2, len(starts)), np.uint64)
-    h1[order], h2[order] = _hash_descending(words, starts[order], lengths[order])
-    return h1, h2
+    hashes = np.empty(len(starts), np.uint64)
+    hashes[order] = _hash_descending(words, starts[order], lengths[order])
+    return hashes
 
 
-def _hash_descending(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
+def _hash_descending(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     read = _Reader(words, starts)
     h1, h2 = np.zeros((2, len(starts)), np.uint64)
     with_more = np.cumsum(np.bincount(lengths >> 4)[:0:-1])[::-1]  # number of strings with more than i blocks

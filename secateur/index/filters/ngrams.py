@@ -1,7 +1,8 @@
 """What text filters hash: n-grams (all substrings of n bytes) and tokens (the words of a text).
 
 A text that contains a needle contains all grams of the needle, and all its tokens except the first and last, which may
-be parts of longer ones. Both are UTF-8 bytes, hashed as they are; neither crosses from one text into the next. A folded
+be parts of longer ones. Both are UTF-8 bytes: a gram is hashed as a little-endian integer, a token as its bytes;
+neither crosses from one text into the next. A folded
 filter holds those of the folded texts (:mod:`secateur.index.filters.folding`). It may only be asked for folded grams
 and tokens that are ASCII: a lower-case text may have other bytes in place of non-ASCII ones.
 
@@ -10,7 +11,7 @@ Texts are read in slices of their buffer, so memory is bounded even for a single
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,14 @@ import pyarrow as pa
 
 from secateur.index.filters import murmur3
 from secateur.index.filters.folding import fold, foldable
-from secateur.index.filters.hashing import DistinctHashes, Hashes, binary_slices, distinct_where_repeated, used_values
+from secateur.index.filters.hashing import (
+    DistinctHashes,
+    binary_slices,
+    distinct_where_repeated,
+    hash_texts,
+    hash_words,
+    used_values,
+)
 
 LEAST_GRAM, MOST_GRAM = 2, 8  # bytes; a gram fits into one word
 MOST_TOKEN = 64  # bytes of a token that are hashed
@@ -41,7 +49,7 @@ def add_grams(distinct: DistinctHashes, texts: pa.Array, n: int, *, folded: bool
     for part in _parts(distinct, texts, folded=folded, behind=n - 1):
         grams = [recent.missing(words, whole) for words, whole in part.windows(n)]
         if grams:
-            distinct.add(Hashes(*murmur3.hash_words(np.concatenate(grams), n)))
+            distinct.add(hash_words(np.concatenate(grams)))
 
 
 def add_tokens(distinct: DistinctHashes, texts: pa.Array, *, folded: bool) -> None:
@@ -51,12 +59,19 @@ def add_tokens(distinct: DistinctHashes, texts: pa.Array, *, folded: bool) -> No
     are hashed, so longer tokens may be confused: look up :func:`token_key`.
     """
     for part in _parts(distinct, texts, folded=folded, behind=MOST_TOKEN):
-        distinct.add(Hashes(*murmur3.hash_slices(part.data, *part.tokens())))
+        distinct.add(murmur3.hash_slices(part.data, *part.tokens()))
 
 
 def grams_within(text: bytes, n: int) -> list[bytes]:
     """Return the distinct n-byte substrings of a needle; none if it is shorter."""
     return list(dict.fromkeys(text[i : i + n] for i in range(len(text) - n + 1)))
+
+
+def hash_parts(parts: Sequence[bytes], *, grams: bool) -> np.ndarray:
+    """Return the hashes of grams, or of tokens as :func:`token_key` gives them, in order."""
+    if not grams:
+        return hash_texts(parts)
+    return hash_words(np.array([int.from_bytes(part, "little") for part in parts], np.uint64))
 
 
 def token_key(token: bytes) -> bytes:

@@ -31,8 +31,9 @@ from secateur.values import INT64_MAX, Key
 
 WORDS, WORD_BITS = 8, 32  # of a block
 BLOCK_BITS = WORDS * WORD_BITS
-LEAST_LOG2_BITS = 8  # one block
+LEAST_LOG2_BITS, MOST_LOG2_BITS = 8, 27  # one block; 16 MiB
 MOST_WIDTH = 16  # bytes of a fixed-width decimal; a key has 128 bits
+MOST_CODE = 16 + MOST_WIDTH  # the greatest number of an encoding
 
 _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
@@ -195,10 +196,10 @@ def _floating(key: int, layout: str) -> list[bytes] | None:
 # ---- positions and sizes ---------------------------------------------------------------------------------------------
 
 
-def positions(hashes: int | np.ndarray, log2_bits: int) -> np.ndarray:
-    """Return the bit positions of every hash in a filter of 2^log2_bits bits: int64 of shape (n, 8), rows ascending."""
+def positions(hashes: int | np.ndarray, bits: int) -> np.ndarray:
+    """Return the bit positions of every hash in a filter of so many bits: int64 of shape (n, 8), rows ascending."""
     hashes = np.atleast_1d(np.asarray(hashes, np.uint64))
-    blocks = np.uint64(1 << (log2_bits - LEAST_LOG2_BITS))
+    blocks = np.uint64(bits // BLOCK_BITS)
     block = ((hashes >> np.uint64(32)) * blocks) >> np.uint64(32)
     bit = (hashes.astype(np.uint32)[:, None] * _SALT) >> np.uint32(27)
     return (block.astype(np.int64) * BLOCK_BITS)[:, None] + np.arange(WORDS) * WORD_BITS + bit
@@ -219,7 +220,7 @@ def holds(native: np.ndarray, hashes: int | np.ndarray) -> np.ndarray:
     """Mark the hashes that a filter of 2^x bits may hold: bool of shape (n,)."""
     log2_bits = log2_bits_of(native)
     assert log2_bits is not None, "sizes are powers of two, as checked when the filter was read"
-    bits = positions(hashes, log2_bits)
+    bits = positions(hashes, 1 << log2_bits)
     words = native.reshape(-1)[bits // WORD_BITS]
     return ((words >> (bits % WORD_BITS).astype(np.uint32)) & 1).all(axis=1)
 

@@ -1,8 +1,8 @@
 """Merge bloom fragments: the bloom matrices of a build, planned on the driver and written part by part.
 
 A part is some rows of a matrix over all its columns, so a task reads only the bytes of these rows from every fragment.
-Filters of a size that few blocks have join the next greater size, where they are repeated: m is a power of two, so row
-r of a repeated filter is row r mod m of the filter.
+Filters of a size that few blocks have join the least greater size that theirs divides, where they are repeated: row r
+of a filter that is f times as large is row r div f of the filter.
 """
 
 from __future__ import annotations
@@ -17,19 +17,10 @@ import numpy as np
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix, signed_salt
 from secateur.index.container.index_file import Writer
-from secateur.index.filters import parquet_bloom
-from secateur.index.filters.bloom import GROUP, fewer_probes_for, probes_for
+from secateur.index.filters.bloom import GROUP
 from secateur.index.filters.bloom_fragment import BloomFragment, read_fragment
-from secateur.index.filters.bloom_matrix import (
-    COUNTED,
-    FEWER,
-    MATRIX_BLOCKS,
-    OWN,
-    OWN_ENCODINGS,
-    WORD,
-    BloomMatrices,
-    encoding_and_size,
-)
+from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS, WORD, BloomMatrices
+from secateur.index.filters.size_class import shape_of
 from secateur.index.model import Store
 
 FOLDER = "filters"
@@ -121,15 +112,17 @@ def _matrices(fragments: Sequence[Sequence[BloomFragment]], segments: range) -> 
 
 def _joined(counts: dict[int, int]) -> dict[int, int]:
     """Map every size class to the one under which its filters are kept, from the number of filters of each."""
-    size = {size_class: 1 << encoding_and_size(size_class)[1] for size_class in counts}
-    total = sum(counts[size_class] * size[size_class] for size_class in counts) // 8
+    shape = {size_class: shape_of(size_class) for size_class in counts}
+    ascending = sorted(counts, key=lambda size_class: shape[size_class].bits)
+    total = sum(counts[size_class] * shape[size_class].bits for size_class in counts) // 8
     target = {size_class: size_class for size_class in counts}
     blocks = dict(counts)
-    for size_class, greater in pairwise(sorted(counts)):
-        encoding, _ = encoding_and_size(size_class)
-        if encoding not in OWN_ENCODINGS or encoding != encoding_and_size(greater)[0]:
+    for at, size_class in enumerate(ascending):
+        own = shape[size_class]
+        greater = next((other for other in ascending[at + 1 :] if own.divides(shape[other])), None)
+        if greater is None or own.encoding is not None:
             continue
-        added = blocks[size_class] * (size[greater] - size[size_class]) // 8
+        added = blocks[size_class] * (shape[greater].bits - own.bits) // 8
         if added <= max(JOINED_SHARE * total, JOINED_BYTES):
             blocks[greater] += blocks.pop(size_class)
             target = {class_: greater if to == size_class else to for class_, to in target.items()}
@@ -141,16 +134,14 @@ def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
     files: list[list[PartPlan]] = []
     room = 0
     for number, matrix in enumerate(matrices):
-        bits = 1 << encoding_and_size(matrix.size_class)[1]
-        rows = bits
-        while rows > 1 and rows * matrix.width > PART_BYTES:
-            rows //= 2
-        for first in range(0, bits, rows):
-            if not files or rows * matrix.width > room:
+        bits = shape_of(matrix.size_class).bits
+        cuts = np.linspace(0, bits, 1 + min(bits, -(-bits * matrix.width // PART_BYTES))).astype(np.int64)
+        for first, end in pairwise(cuts.tolist()):
+            if not files or (end - first) * matrix.width > room:
                 files.append([])
                 room = PART_BYTES
-            files[-1].append(PartPlan(number, first, rows))
-            room -= rows * matrix.width
+            files[-1].append(PartPlan(number, first, end - first))
+            room -= (end - first) * matrix.width
     return files
 
 
@@ -176,23 +167,26 @@ def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: Rows
 
 def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
     """Return the rows of a part, from the fragments in the store: uint8 of shape (rows, width). Raises IndexFault."""
+    bits = shape_of(matrix.size_class).bits
     matrix_rows = np.zeros((part.rows, matrix.width), np.uint8)
     for run in matrix.runs:
         at = run.begin // GROUP
+        times = bits // shape_of(run.size_class).bits
+        first, end = part.first // times, (part.first + part.rows - 1) // times + 1
         for fragment in run.fragments:
-            bits = 1 << fragment.log2_bits
-            rows = min(part.rows, bits)
-            first = part.first % bits
-            fragment_rows = read_fragment(store, fragment, first, first + rows)
-            matrix_rows.reshape(-1, rows, matrix.width)[:, :, at : at + fragment.width] = fragment_rows
+            fragment_rows = read_fragment(store, fragment, first, end)
+            if times > 1:
+                start = part.first - first * times
+                fragment_rows = np.repeat(fragment_rows, times, axis=0)[start : start + part.rows]
+            matrix_rows[:, at : at + fragment.width] = fragment_rows
             at += fragment.width
     return matrix_rows
 
 
 def written_matrices(
-    matrices: Sequence[MatrixPlan], fpr: float, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
+    matrices: Sequence[MatrixPlan], files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
 ) -> BloomMatrices:
-    """Describe the matrices, with filters of rate `fpr`, whose parts were written to files."""
+    """Describe the matrices whose parts were written to files."""
     parts = [
         (plan.matrix, plan.first, plan.rows, number, place.at, signed_salt(place.salt))
         for number, (plans, written) in enumerate(files)
@@ -203,19 +197,10 @@ def written_matrices(
         [written.name for _, written in files],
         np.array([written.size for _, written in files], np.int64),
         np.array([plan.size_class for plan in matrices], np.int64),
-        np.array([_probes_of(plan.size_class, fpr) for plan in matrices], np.int64),
         np.array([plan.width for plan in matrices], np.int64),
         *_columns(parts, 6),
         *_columns(runs, 5),
     )
-
-
-def _probes_of(size_class: int, fpr: float) -> int:
-    """Return the probes of filters of a size class."""
-    encoding, _ = encoding_and_size(size_class)
-    if encoding in OWN_ENCODINGS and encoding > COUNTED:
-        return encoding - COUNTED
-    return {OWN: probes_for(fpr), FEWER: fewer_probes_for(fpr)}.get(encoding, parquet_bloom.WORDS)
 
 
 def _columns(rows: Sequence[Sequence[int]], count: int) -> list[np.ndarray]:

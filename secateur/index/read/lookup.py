@@ -21,11 +21,12 @@ from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, BloomMatrices, encoding_and_size
-from secateur.index.filters.hashing import hash_canonical, hash_keys
-from secateur.index.filters.ngrams import grams_within, token_key
+from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.ngrams import grams_within, hash_parts, token_key
 from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by_alternative, columns_with
+from secateur.index.filters.size_class import NONE, Shape, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
 from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import StoredPostings
@@ -45,7 +46,7 @@ class AskedRows(NamedTuple):
     value: np.ndarray
 
 
-RowsOf = Callable[[int, int, int], AskedRows | None]  # (encoding, probes, log2 of the bits) -> rows; None: all pass
+RowsOf = Callable[[Shape], AskedRows | None]  # of filters -> rows; None: all pass
 ZonesOf = Callable[[np.ndarray], Zones | None]  # zone maps of the question's column at blocks with these numbers
 
 
@@ -140,7 +141,7 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
     keys = question.points.tolist()
     hashes = hash_keys(keys, kind)
     if memory.snapshot.filters[f].kind == POSTINGS:
-        exact = _in_postings(memory, f, hashes.first, segments)
+        exact = _in_postings(memory, f, hashes, segments)
         return None if exact is None else _any_value(exact)
 
     @cache
@@ -150,11 +151,11 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
         values = np.repeat(np.arange(len(known)), [len(form) for form in known])
         return (np.array(list(chain.from_iterable(known)), np.uint64), values) if len(known) == len(forms) else None
 
-    def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows | None:
-        if encoding in OWN_ENCODINGS:
-            return AskedRows(positions(hashes, probes, log2_bits), np.arange(len(keys)))
-        native = native_hashes(encoding)
-        return None if native is None else AskedRows(parquet_bloom.positions(native[0], log2_bits), native[1])
+    def rows_of(shape: Shape) -> AskedRows | None:
+        if shape.encoding is None:
+            return AskedRows(positions(hashes, shape.probes, shape.bits), np.arange(len(keys)))
+        native = native_hashes(shape.encoding)
+        return None if native is None else AskedRows(parquet_bloom.positions(native[0], shape.bits), native[1])
 
     return _in_bloom_matrices(memory, f, rows_of, segments)
 
@@ -178,10 +179,10 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     parts = [parts_to_look_up(filter_, alternative, question.tokens) for alternative in question.alternatives]
     if not all(parts):
         return None
-    hashes = [hash_canonical(keys) for keys in parts]
+    hashes = [hash_parts(keys, grams=filter_.kind == NGRAM) for keys in parts]
 
-    def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows:
-        rows = [np.unique(positions(of_text, probes, log2_bits)) for of_text in hashes]
+    def rows_of(shape: Shape) -> AskedRows:
+        rows = [np.unique(positions(of_text, shape.probes, shape.bits)) for of_text in hashes]
         return AskedRows(rows, np.arange(len(rows)))
 
     return _in_bloom_matrices(memory, f, rows_of, segments)
@@ -241,8 +242,7 @@ def _in_matrix(
     memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, runs: np.ndarray, rows_of: RowsOf
 ) -> CandidateBlocks:
     """Return the matching blocks of some runs of a matrix, in no order. Raises IndexFault."""
-    encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[matrix]))
-    asked = rows_of(encoding, int(bloom_matrices.probes[matrix]), log2_bits)
+    asked = rows_of(shape_of(int(bloom_matrices.size_class[matrix])))
     begin, count = bloom_matrices.begin[runs], bloom_matrices.count[runs]
     ends = int(begin[0]), int(begin[-1] + count[-1])
     if asked is None:

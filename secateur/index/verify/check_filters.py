@@ -12,11 +12,12 @@ from secateur.index.build.column_sketch import elements
 from secateur.index.container.checked_matrix import STRIP, read_rows
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import OWN_ENCODINGS, BloomMatrices, encoding_and_size
-from secateur.index.filters.hashing import hash_canonical, hash_keys
-from secateur.index.filters.ngrams import token_key
+from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.ngrams import hash_parts, token_key
 from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import matrix_rows
+from secateur.index.filters.size_class import Shape, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
 from secateur.index.read.loader import IndexMemory
 from secateur.index.verify.check_statistics import Contradiction, value_text
@@ -80,7 +81,7 @@ def _in_postings(memory: IndexMemory, f: int, segment: int, within: int, keys: S
     if stored is None:
         return None
     name = memory.snapshot.segments.name[segment]
-    hashes = hash_keys(keys, ordered_kind(memory.snapshot.filters[f].type)).first
+    hashes = hash_keys(keys, ordered_kind(memory.snapshot.filters[f].type))
     kept: dict[int, np.ndarray] = {}
 
     def rows(indices: np.ndarray) -> np.ndarray:
@@ -123,11 +124,11 @@ def _in_column(
     memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, column: int, keys: Sequence[Key]
 ) -> np.ndarray | None:
     filter_ = memory.snapshot.filters[f]
-    encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[matrix]))
+    shape = shape_of(int(bloom_matrices.size_class[matrix]))
     strips = range(column // (8 * STRIP), column // (8 * STRIP) + 1)
     width = min(STRIP, int(bloom_matrices.width[matrix]) - strips.start * STRIP)
-    most = max(1, MOST_READ // (width * int(bloom_matrices.probes[matrix])))
-    alternatives = _alternatives(filter_, keys[:most], encoding, int(bloom_matrices.probes[matrix]), log2_bits)
+    most = max(1, MOST_READ // (width * shape.probes))
+    alternatives = _alternatives(filter_, keys[:most], shape)
     rows = np.unique(
         np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in alternatives if part is not None)])
     )
@@ -141,16 +142,17 @@ def _any(bits: np.ndarray, rows: np.ndarray, alternatives: np.ndarray) -> bool:
     return bool(bits[np.searchsorted(rows, alternatives)].all(axis=1).any())
 
 
-def _alternatives(
-    filter_: Filter, keys: Sequence[Key], encoding: int, probes: int, log2_bits: int
-) -> list[np.ndarray | None]:
-    """Return the bits of each form of every value; None where a filter in this encoding cannot be asked."""
-    if encoding in OWN_ENCODINGS:
-        hashes = hash_keys(keys, ordered_kind(filter_.type)) if filter_.kind == BLOOM else hash_canonical(keys)  # type: ignore[arg-type]
-        return list(positions(hashes, probes, log2_bits)[:, None, :])
-    stored = parquet_bloom.encoding_of_code(encoding)
+def _alternatives(filter_: Filter, keys: Sequence[Key], shape: Shape) -> list[np.ndarray | None]:
+    """Return the bits of each form of every value; None where a filter of this shape cannot be asked."""
+    if shape.encoding is None:
+        if filter_.kind == BLOOM:
+            hashes = hash_keys(keys, ordered_kind(filter_.type))
+        else:
+            hashes = hash_parts(keys, grams=filter_.kind == NGRAM)  # type: ignore[arg-type]
+        return list(positions(hashes, shape.probes, shape.bits)[:, None, :])
+    stored = parquet_bloom.encoding_of_code(shape.encoding)
     forms = [parquet_bloom.hashes_of(key, filter_.type, stored) for key in keys]
     return [
-        None if hashes_of_key is None else parquet_bloom.positions(np.array(hashes_of_key, np.uint64), log2_bits)
+        None if hashes_of_key is None else parquet_bloom.positions(np.array(hashes_of_key, np.uint64), shape.bits)
         for hashes_of_key in forms
     ]

@@ -16,8 +16,7 @@ from xxhash import xxh64_intdigest
 
 from secateur.errors import InvalidParquet
 from secateur.index.filters import parquet_bloom
-from secateur.index.filters.bloom import MOST_LOG2_BITS
-from secateur.index.filters.parquet_bloom import MOST_WIDTH, Encoding, NativeFilters, NativeForm
+from secateur.index.filters.parquet_bloom import MOST_LOG2_BITS, MOST_WIDTH, Encoding, NativeFilters, NativeForm
 from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.column_chunk import Chunk
 from secateur.io.parquet.footer import Footer, Leaf, stored_chunks

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from secateur.index.build import column_sketch
 from secateur.index.build.column_sketch import BoundsSketch, FilterSketch, Sketch
 from secateur.index.filters import hashing
-from secateur.index.filters.hashing import Hashes
 from secateur.index.model import BLOOM, POSTINGS, Filter, IndexedColumn
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, widest_gaps
 from secateur.values import Kind, kind_of
@@ -78,8 +77,8 @@ def test_c04_too_many_values_have_no_gaps(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def hashed(kind: str, blocks: list[list[str] | None], at: list[int]) -> list[list[int] | None]:
-    """The first halves of the hashes that are handed on, block by block; None for one that is not known."""
-    taken: list[Hashes | None] = []
+    """The hashes that are handed on, block by block; None for one that is not known."""
+    taken: list[np.ndarray | None] = []
     found = FilterSketch(Filter(kind, ("c",), pa.string()), taken.append)
     for block in blocks:
         if block is None:
@@ -87,7 +86,7 @@ def hashed(kind: str, blocks: list[list[str] | None], at: list[int]) -> list[lis
             found.give_up()
         else:
             feed(found, pa.array(block, pa.string()), at)
-    return [None if each is None else each.first.tolist() for each in taken]
+    return [None if each is None else each.tolist() for each in taken]
 
 
 texts = st.lists(st.text(max_size=3), max_size=20)

@@ -16,39 +16,35 @@ from secateur.index.filters.bloom import (
     CHUNK,
     GROUP,
     LEAST_FPR,
-    LEAST_LOG2_BITS,
+    MOST_BITS,
     MOST_FPR,
-    MOST_LOG2_BITS,
     MOST_PROBES,
     BloomColumn,
-    bits_of,
+    bits_for,
     bits_per_value,
-    fitted,
+    distinct_count,
     least_bytes,
-    log2_bits_for,
     members,
     positions,
     probes_for,
     rate_for,
     rate_of,
+    section_bits,
+    size_for,
 )
-from secateur.index.filters.hashing import Hashes, hash_canonical
+from secateur.index.filters.hashing import hash_texts, hash_words
 from tests.support.filter_files import bits_of as bitarray_of
-from tests.support.filter_files import hash_values, mixed, positions_of
+from tests.support.filter_files import hash_values, mixed, own_shape, positions_of, text_hash
 
 
-def reference_filter(values: Sequence[bytes], probes: int, log2_bits: int) -> bitarray:
-    return bitarray_of((positions_of(value, probes, log2_bits) for value in values), log2_bits)
+def reference_filter(values: Sequence[bytes], probes: int, bits: int) -> bitarray:
+    return bitarray_of((positions_of(text_hash(value), probes, bits) for value in values), bits)
 
 
-def pairs(hashes: Hashes) -> list[tuple[int, int]]:
-    return list(zip(hashes.first.tolist(), hashes.second.tolist(), strict=True))
-
-
-def column_of(blocks: Sequence[Sequence[bytes]], probes: int, log2_bits: int) -> BloomColumn:
-    column = BloomColumn(log2_bits)
+def column_of(blocks: Sequence[Sequence[bytes]], probes: int, bits: int) -> BloomColumn:
+    column = BloomColumn(bits)
     for block in blocks:
-        column.add(bits_of(hash_canonical(block), probes, log2_bits))
+        column.add_values(hash_texts(block), probes)
     return column
 
 
@@ -58,91 +54,99 @@ def filters_of(column: BloomColumn) -> list[bitarray]:
     return [bitarray(bits[:, i].tolist(), endian="little") for i in range(column.count)]
 
 
-def probe(column: BloomColumn, value: bytes, probes: int, log2_bits: int) -> list[int]:
+def probe(column: BloomColumn, value: bytes, probes: int, bits: int) -> list[int]:
     """The blocks that may hold a value."""
-    (rows,) = positions(hash_canonical([value]), probes, log2_bits)
+    (rows,) = positions(hash_texts([value]), probes, bits)
     return members(np.bitwise_and.reduce(column.bytes[rows], keepdims=True)).tolist()  # type: ignore[no-any-return]
 
 
-sizes = st.integers(LEAST_LOG2_BITS, 12)
+sections = st.integers(8, 1000)
 probe_counts = st.integers(1, MOST_PROBES)
 blocks_of_values = st.lists(st.lists(st.binary(max_size=10), max_size=30), min_size=1, max_size=GROUP)
 
 
-@given(st.lists(st.binary(max_size=20), min_size=1, max_size=20), probe_counts, st.integers(6, 27))
-def test_positions_are_the_documented(values: list[bytes], probes: int, log2_bits: int) -> None:
-    """The quarters of the hash first, then those of mixed words: for any number of probes and any size."""
-    found = positions(hash_canonical(values), probes, log2_bits)
-    assert found.tolist() == [positions_of(value, probes, log2_bits) for value in values]
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20), probe_counts, st.integers(8, 1 << 27))
+def test_positions_are_the_documented(hashes: list[int], probes: int, section: int) -> None:
+    """One in every section, for any number of probes and any size."""
+    found = positions(np.array(hashes, np.uint64), probes, probes * section)
+    assert found.tolist() == [positions_of(hashed, probes, probes * section) for hashed in hashes]
+    assert ((found >= np.arange(probes) * section) & (found < np.arange(1, probes + 1) * section)).all()
 
 
 def test_c36_positions_golden() -> None:
-    """The positions are part of the format: quarters of (0xCBD8A7B341BD9B02, 0x5B1E906A48AE1D19), then mixed words."""
-    (found,) = positions(hash_canonical([b"hello"]), 6, 27).tolist()
-    quarters = [0x41BD9B02, 0xCBD8A7B3, 0x48AE1D19, 0x5B1E906A]
-    third = mixed(0xCBD8A7B341BD9B02 + 2 * 0x5B1E906A48AE1D19 & 2**64 - 1)
-    assert found == [quarter % 2**27 for quarter in (*quarters, third % 2**32, third >> 32)]
+    """The positions are part of the format: of the hash 0xCBD8A7B341BD9B02, in three sections of 1,000 bits."""
+    (found,) = positions(hash_texts([b"hello"]), 3, 3000).tolist()
     assert mixed(1) == 0xB456BCFC34C2CB2C  # fmix64 of the reference implementation by Appleby
+    halves = [0xCBD8A7B341BD9B02 * (mixed(i) | 1) % 2**64 // 2**32 for i in (1, 2, 3)]
+    assert found == [1000 * i + 1000 * half // 2**32 for i, half in enumerate(halves)] == [564, 1887, 2657]
 
 
-@given(blocks_of_values, st.integers(1, 12), sizes)
-def test_a_column_is_the_reference_bit_by_bit(blocks: list[list[bytes]], probes: int, log2_bits: int) -> None:
+@given(blocks_of_values, st.integers(1, 12), sections)
+def test_a_column_is_the_reference_bit_by_bit(blocks: list[list[bytes]], probes: int, section: int) -> None:
     """Eight filters side by side: a byte per row, a bit per block."""
-    column = column_of(blocks, probes, log2_bits)
+    column = column_of(blocks, probes, probes * section)
     assert (column.count, column.is_full) == (len(blocks), len(blocks) == 8)
-    assert filters_of(column) == [reference_filter(block, probes, log2_bits) for block in blocks]
+    assert filters_of(column) == [reference_filter(block, probes, probes * section) for block in blocks]
 
 
 def test_a_column_of_many_values() -> None:
-    """More than are hashed at once."""
+    """More than are processed at once."""
     values = [b"%d" % i for i in range(2 * CHUNK + 5)]
-    assert filters_of(column_of([[], values], 5, 18))[1] == reference_filter(values, 5, 18)
+    assert filters_of(column_of([[], values], 5, 250_000))[1] == reference_filter(values, 5, 250_000)
 
 
-@given(blocks_of_values, st.integers(1, 12), sizes, st.integers(0, 7))
+@given(blocks_of_values, st.integers(1, 12), sections, st.integers(0, 7))
 def test_bits_that_are_known_are_taken_as_they_are(
-    blocks: list[list[bytes]], probes: int, log2_bits: int, first: int
+    blocks: list[list[bytes]], probes: int, section: int, first: int
 ) -> None:
     """Of filters that somebody else made, behind others."""
-    column = column_of([[b"other"]] * first, probes, log2_bits)
-    known = [reference_filter(block, probes, log2_bits) for block in blocks[: 8 - first]]
+    bits = probes * section
+    column = column_of([[b"other"]] * first, probes, bits)
+    known = [reference_filter(block, probes, bits) for block in blocks[: 8 - first]]
     for each in known:
         column.add(np.array(each.tolist(), np.uint8))
     assert filters_of(column)[first:] == known
-    assert filters_of(column)[:first] == [reference_filter([b"other"], probes, log2_bits)] * first
+    assert filters_of(column)[:first] == [reference_filter([b"other"], probes, bits)] * first
 
 
-@given(blocks_of_values, st.integers(1, 12), sizes, st.lists(st.binary(max_size=10), max_size=5))
+@given(blocks_of_values, st.integers(1, 12), sections, st.lists(st.binary(max_size=10), max_size=5))
 def test_a_probe_answers_as_the_filters(
-    blocks: list[list[bytes]], probes: int, log2_bits: int, others: list[bytes]
+    blocks: list[list[bytes]], probes: int, section: int, others: list[bytes]
 ) -> None:
     """Bit-sliced or block by block: the same answer to every probe, and none is a false negative."""
-    column = column_of(blocks, probes, log2_bits)
-    references = [reference_filter(block, probes, log2_bits) for block in blocks]
+    bits = probes * section
+    column = column_of(blocks, probes, bits)
+    references = [reference_filter(block, probes, bits) for block in blocks]
     for value in {value for block in blocks for value in block} | set(others):
-        wanted = positions_of(value, probes, log2_bits)
+        wanted = positions_of(text_hash(value), probes, bits)
         may_hold = [i for i, found in enumerate(references) if all(found[p] for p in wanted)]
-        assert probe(column, value, probes, log2_bits) == may_hold
+        assert probe(column, value, probes, bits) == may_hold
         assert {i for i, block in enumerate(blocks) if value in block} <= set(may_hold)
 
 
-@given(st.lists(st.binary(max_size=10), max_size=60), st.integers(1, 10), st.integers(LEAST_LOG2_BITS + 1, 12))
-def test_a_filter_folds_into_one_of_half_the_size(values: list[bytes], probes: int, log2_bits: int) -> None:
-    """m is a power of two: the OR of the halves is the filter built at half the size, bit by bit."""
-    whole = column_of([values], probes, log2_bits)
-    low, high = np.split(whole.bytes, 2)
-    assert np.array_equal(low | high, column_of([values], probes, log2_bits - 1).bytes)
+some_values = st.lists(st.binary(max_size=10), max_size=60)
 
 
-@given(st.lists(st.binary(max_size=10), max_size=60), st.integers(1, 10), sizes, st.integers(1, 5), st.binary())
-def test_a_filter_repeats_into_a_larger_one(
-    values: list[bytes], probes: int, log2_bits: int, more: int, other: bytes
+@given(some_values, st.integers(1, 10), sections, st.integers(2, 9))
+def test_a_filter_folds_into_one_whose_size_divides_its_own(
+    values: list[bytes], probes: int, section: int, times: int
 ) -> None:
-    """Row r of the repeated filter is row r mod m: it answers every probe as the filter does."""
-    small, repeated = column_of([values], probes, log2_bits), BloomColumn(log2_bits + more)
-    repeated.count, repeated.bytes = 1, np.tile(small.bytes, 1 << more)
+    """The OR of `times` neighbours is the filter built at that size, bit by bit."""
+    whole = column_of([values], probes, probes * section * times)
+    folded = np.bitwise_or.reduce(whole.bytes.reshape(-1, times), axis=1)
+    assert np.array_equal(folded, column_of([values], probes, probes * section).bytes)
+
+
+@given(some_values, st.integers(1, 10), sections, st.integers(2, 9), st.binary())
+def test_a_filter_repeats_into_a_larger_one(
+    values: list[bytes], probes: int, section: int, times: int, other: bytes
+) -> None:
+    """Row r of the repeated filter is row r div f: it answers every probe as the filter does."""
+    bits = probes * section
+    small, repeated = column_of([values], probes, bits), BloomColumn(bits * times)
+    repeated.count, repeated.bytes = 1, np.repeat(small.bytes, times)
     for value in (*values, other):
-        assert probe(repeated, value, probes, log2_bits + more) == probe(small, value, probes, log2_bits)
+        assert probe(repeated, value, probes, bits * times) == probe(small, value, probes, bits)
 
 
 @given(st.lists(st.integers(0, 255), max_size=70), st.sampled_from([0.02, 0.3, 1.0]), st.integers(0, 99))
@@ -154,68 +158,86 @@ def test_members_are_the_bits_set(row: list[int], share: float, seed: int) -> No
     assert members(array).tolist() == expected
 
 
-@pytest.mark.parametrize("fpr", [0.3, 0.01, 1e-4])
-@pytest.mark.parametrize("distinct", [0, 1, 17, 100, 1_000, 20_000])
+@pytest.mark.parametrize("distinct", [1, 17, 100, 1_000, 5_000, 20_000, 300_000])
 @pytest.mark.parametrize("times", [1, 2, 9])
-def test_a_filter_is_fitted_to_its_distinct_values(fpr: float, distinct: int, times: int) -> None:
-    """Made for all values, and folded by what its bits tell: as if it had been made for the distinct ones."""
-    hashes, probes = hash_values(pa.array(np.arange(distinct))), probes_for(fpr)
-    repeated = Hashes(np.tile(hashes.first, times), np.tile(hashes.second, times))
-    bits = fitted(bits_of(repeated, probes, log2_bits_for(len(repeated), fpr)), fpr, probes)
-    log2_bits = len(bits).bit_length() - 1
-    assert bits.tolist() == bits_of(hashes, probes, log2_bits).tolist()
-    assert log2_bits in {log2_bits_for(round(distinct * factor), fpr) for factor in (0.97, 1, 1.03)}
+def test_distinct_hashes_are_counted_nearly(distinct: int, times: int) -> None:
+    """From the places that they take, whatever the number of times that they occur."""
+    hashes = np.tile(hash_values(pa.array(np.arange(distinct))), times)
+    deviation = 3 * max(math.sqrt(distinct), 1)
+    assert distinct_count(hashes) == pytest.approx(distinct, abs=max(deviation, 1))
+
+
+def test_no_hashes_are_none() -> None:
+    assert distinct_count(np.zeros(0, np.uint64)) == 0
 
 
 @pytest.mark.parametrize("fpr", [0.3, 0.05, 0.01, 0.001])
 @pytest.mark.parametrize("distinct", [100, 1_000, 20_000])
 def test_the_measured_rate_is_near_the_design_rate(fpr: float, distinct: int) -> None:
-    """Never much above it (sizes are rounded up to a power of two, so it may be below)."""
-    probes, tried = probes_for(fpr), 200_000
-    log2_bits = log2_bits_for(distinct, fpr)
-    bits = BloomColumn(log2_bits)
-    bits.add(bits_of(hash_values(pa.array(np.arange(distinct))), probes, log2_bits))
+    """Never much above it (sizes are rounded up, so it may be below)."""
+    probes, bits, tried = probes_for(fpr), bits_for(distinct, fpr), 200_000
+    column = BloomColumn(bits)
+    column.add_values(hash_values(pa.array(np.arange(distinct))), probes)
     others = hash_values(pa.array(np.arange(10**9, 10**9 + tried)))
-    rate = bits.bytes[positions(others, probes, log2_bits)].all(axis=1).mean()
+    rate = column.bytes[positions(others, probes, bits)].all(axis=1).mean()
     noise = 4 * math.sqrt(fpr / tried)
     assert rate <= 1.15 * fpr + noise
-    assert rate == pytest.approx(rate_of(distinct, probes, log2_bits), rel=0.25, abs=noise)
+    assert rate == pytest.approx(rate_of(distinct, probes, bits), rel=0.25, abs=noise)
 
 
 @pytest.mark.parametrize("fpr", [0.2, 0.01, 1e-3, 1e-4])
-def test_the_rate_of_small_filters_is_the_design_rate(fpr: float) -> None:
-    """Of hundreds of filters of twenty keys, in which arithmetic progressions of positions would show."""
+@pytest.mark.parametrize("step", [1, 1 << 20, 1 << 44, 1_000_003])
+def test_the_rate_of_small_filters_is_the_design_rate(fpr: float, step: int) -> None:
+    """Of hundreds of filters of twenty keys, in which places that depend on each other would show; keys at any step."""
     distinct, tried = 20, 2_000
-    probes, log2_bits = probes_for(fpr), log2_bits_for(distinct, fpr)
-    absent = positions(hash_values(pa.array(np.arange(10**9, 10**9 + tried))), probes, log2_bits)
+    probes, bits = probes_for(fpr), bits_for(distinct, fpr)
+    keys = np.arange(distinct * GROUP * 60 + tried, dtype=np.int64) * step
+    hashes = hash_words(keys.view(np.uint64))
+    absent = positions(hashes[-tried:], probes, bits)
     wrong = blocks = 0
     for first in range(0, 60 * distinct * GROUP, distinct * GROUP):
-        column = BloomColumn(log2_bits)
+        column = BloomColumn(bits)
         for i in range(GROUP):
-            values = hash_values(pa.array(np.arange(first + i * distinct, first + (i + 1) * distinct)))
-            column.add(bits_of(values, probes, log2_bits))
+            column.add_values(hashes[first + i * distinct : first + (i + 1) * distinct], probes)
         wrong += int(np.bitwise_count(np.bitwise_and.reduce(column.bytes[absent], axis=1)).sum())
         blocks += GROUP
-    expected = rate_of(distinct, probes, log2_bits) * tried * blocks
+    expected = rate_of(distinct, probes, bits) * tried * blocks
     assert wrong <= 1.15 * fpr * tried * blocks + 4 * math.sqrt(expected)
     assert wrong <= 1.35 * expected + 4 * math.sqrt(expected)  # of so few values the fill varies
 
 
 @given(st.integers(0, 10**9), st.floats(LEAST_FPR, 0.5))
 def test_sizes_hold_their_values(distinct: int, fpr: float) -> None:
-    """The least power of two at which the rate is kept, within bounds; and little more than any filter takes."""
-    log2_bits, probes = log2_bits_for(distinct, fpr), probes_for(fpr)
-    assert LEAST_LOG2_BITS <= log2_bits <= MOST_LOG2_BITS
+    """The least documented size at which the rate is kept; at most an eighth larger than that needs."""
+    probes, bits = probes_for(fpr), bits_for(distinct, fpr)
     assert 1 <= probes <= MOST_PROBES
-    assert rate_of(distinct, probes, log2_bits) <= fpr * (1 + 1e-6) or log2_bits == MOST_LOG2_BITS
-    assert rate_of(distinct, probes, log2_bits - 1) > fpr * (1 - 1e-6) or log2_bits == LEAST_LOG2_BITS
+    assert bits <= MOST_BITS
+    needed = distinct * bits_per_value(fpr)
+    if needed <= 0.8 * MOST_BITS:
+        assert own_shape(distinct, fpr) == (256 * probes + size_for(distinct, fpr), probes, bits)
+        assert rate_of(distinct, probes, bits) <= fpr * (1 + 1e-6)
+    if 64 * probes < bits:
+        assert bits <= 1.126 * (needed + probes) or bits > MOST_BITS / 2 > 0.4 * needed
     assert least_bytes(1, fpr) * 8 <= bits_per_value(fpr) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("fpr", [0.01, 1e-3, 1e-6, 1e-9])
+def test_sizes_ascend() -> None:
+    sections = [section_bits(size) for size in range(200)]
+    assert sections == sorted(set(sections))
+    assert (sections[0], sections[8], sections[-1]) == (8, 16, 15 << 24)
+
+
+@pytest.mark.parametrize("fpr", [0.01, 1e-3, 1e-4])
 def test_fewer_bits_are_set_for_a_tenth_more_space(fpr: float) -> None:
     assert probes_for(fpr) <= math.ceil(0.6 * math.log2(1 / fpr))
     assert bits_per_value(fpr) / 8 < 1.15 * least_bytes(1, fpr)
+
+
+@pytest.mark.parametrize("fpr", [1e-5, 1e-6, 1e-9])
+def test_rows_of_many_blocks_are_few(fpr: float) -> None:
+    """Eight, or as many as still need less than one and a half times the least space."""
+    assert probes_for(fpr) == max(8, math.ceil(0.4 * math.log2(1 / fpr)))
+    assert bits_per_value(fpr) / 8 < 1.45 * least_bytes(1, fpr)
 
 
 @pytest.mark.parametrize(
@@ -232,4 +254,4 @@ def test_fewer_bits_are_set_for_a_tenth_more_space(fpr: float) -> None:
 def test_rates(blocks: int, fpr: float | None, expected: float) -> None:
     """By default an absent value costs about one wrong block in the whole table."""
     assert rate_for(blocks, fpr) == pytest.approx(expected)
-    assert rate_of(1000, probes_for(expected), log2_bits_for(1000, expected)) <= expected * (1 + 1e-6)
+    assert rate_of(1000, probes_for(expected), bits_for(1000, expected)) <= expected * (1 + 1e-6)

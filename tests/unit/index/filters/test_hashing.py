@@ -1,4 +1,4 @@
-"""Hashing of whole columns: bit-exact to ``mmh3``, each value once, in bounded memory."""
+"""Hashing of whole columns: as the reference hashes key by key, each value once, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,30 +18,33 @@ from secateur.errors import IndexFault
 from secateur.index.filters import hashing, murmur3
 from secateur.index.filters.hashing import (
     DistinctHashes,
-    Hashes,
     distinct,
     hash_binaries,
-    hash_canonical,
     hash_keys,
     hash_present,
+    hash_texts,
+    hash_words,
 )
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of
-from tests.support.filter_files import hash_values
+from tests.support.filter_files import hash_values, mixed, number_hash, text_hash
 from tests.support.strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
 
-Pairs = list[tuple[int, int]]
 BINARY_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
-def pairs(hashes: Hashes | murmur3.Halves) -> Pairs:
-    first, second = (hashes.first, hashes.second) if isinstance(hashes, Hashes) else hashes
-    assert first.dtype == second.dtype == np.uint64
-    return list(zip(first.tolist(), second.tolist(), strict=True))
+def listed(hashes: np.ndarray) -> list[int]:
+    assert hashes.dtype == np.uint64
+    return hashes.tolist()  # type: ignore[no-any-return]
 
 
-def of(values: Sequence[bytes]) -> Pairs:
-    """The reference."""
-    return [mmh3.hash64(value, signed=False) for value in values]
+def of(values: Sequence[bytes]) -> list[int]:
+    """The reference, of texts."""
+    return [mmh3.hash64(value, signed=False)[0] for value in values]
+
+
+def of_numbers(values: Sequence[bytes]) -> list[int]:
+    """The reference, of keys of 64 and 128 bits."""
+    return [number_hash(value) for value in values]
 
 
 def moved(array: pa.Array, by: int) -> pa.Array:
@@ -60,12 +63,12 @@ texts = st.sampled_from(TEXTS) | st.text(st.characters(codec="utf-8"), max_size=
 def test_binaries_are_hashed_as_by_mmh3(values: list[bytes], type_: pa.DataType, by: int, offset: int) -> None:
     """In their order, wherever their bytes begin, and whatever slice of an array they are."""
     array = moved(pa.array(values, type_), by).slice(min(offset, len(values)))
-    assert pairs(hash_binaries(array)) == of(values[offset:])
+    assert listed(hash_binaries(array)) == of(values[offset:])
 
 
 @given(st.lists(texts, max_size=40), st.sampled_from(BINARY_TYPES[:2]))
 def test_strings_are_hashed_by_their_utf_8(values: list[str], type_: pa.DataType) -> None:
-    assert pairs(hash_binaries(pa.array(values, type_))) == of([value.encode() for value in values])
+    assert listed(hash_binaries(pa.array(values, type_))) == of([value.encode() for value in values])
 
 
 @given(st.binary(max_size=300), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=30))
@@ -73,7 +76,7 @@ def test_slices_may_overlap_and_come_in_any_order(data: bytes, places: list[tupl
     places = [(min(start, len(data)), min(start + length, len(data))) for start, length in places]
     starts, stops = np.array(places, np.int64).reshape(-1, 2).T
     found = murmur3.hash_slices(np.frombuffer(data, np.uint8), starts, stops - starts)
-    assert pairs(found) == of([data[start:stop] for start, stop in places])
+    assert listed(found) == of([data[start:stop] for start, stop in places])
 
 
 def test_more_values_and_bytes_than_a_chunk() -> None:
@@ -87,23 +90,15 @@ def test_more_values_and_bytes_than_a_chunk() -> None:
     data = random.integers(0, 256, ends[-1], np.uint8)
     found = murmur3.hash_slices(data, ends - sizes, sizes)
     whole = data.tobytes()
-    assert pairs(found) == of([whole[start:stop] for start, stop in zip(ends - sizes, ends, strict=True)])
+    assert listed(found) == of([whole[start:stop] for start, stop in zip(ends - sizes, ends, strict=True)])
 
 
-@given(st.lists(st.binary(max_size=8), max_size=50), st.integers(0, 8))
-def test_words_are_hashed_in_the_length_that_is_said(values: list[bytes], length: int) -> None:
-    values = [value[:length].ljust(length, b"x") for value in values]
-    words = np.array([int.from_bytes(value, "little") for value in values], np.uint64)
-    assert pairs(murmur3.hash_words(words, length)) == of(values)
-
-
-def test_many_words_and_pairs() -> None:
-    low, high = np.random.default_rng(4).integers(0, 2**64, (2, murmur3.CHUNK + 5), np.uint64)
-    before = low.tobytes(), high.tobytes()
-    assert pairs(murmur3.hash_words(low, 8)) == of([word.tobytes() for word in low])
-    both = np.column_stack([low, high])
-    assert pairs(murmur3.hash_pairs(low, high)) == of([pair.tobytes() for pair in both])
-    assert (low.tobytes(), high.tobytes()) == before, "what is given is left as it is"
+def test_many_words() -> None:
+    """More than are hashed at once: the reference's finaliser, word by word."""
+    words = np.random.default_rng(4).integers(0, 2**64, murmur3.CHUNK + 5, np.uint64)
+    before = words.tobytes()
+    assert listed(hash_words(words)) == [mixed(word) for word in words.tolist()]
+    assert words.tobytes() == before, "what is given is left as it is"
 
 
 # ---- columns -------------------------------------------------------------------------------------------------------
@@ -126,19 +121,20 @@ def test_hashes_of_values_are_those_of_their_keys(column: tuple[ColumnKind, list
             keys = words[0]
         case Kind.WIDE:
             keys = [(high << 64) | low for high, low in zip(*words, strict=True)]
-    expected = of([canonical_bytes(key, key_kind) for key in keys])
-    built = pairs(hash_values(array))
+    own = text_hash if key_kind is Kind.BYTES else number_hash
+    expected = [own(canonical_bytes(key, key_kind)) for key in keys]
+    built = listed(hash_values(array))
     assert len(built) == len(set(built))
-    assert set(built) == set(expected) == set(pairs(hash_present(array)))
-    assert pairs(hash_keys(keys, key_kind)) == expected
+    assert set(built) == set(expected) == set(listed(hash_present(array)))
+    assert listed(hash_keys(keys, key_kind)) == expected
     if kind.type != pa.bool_():  # of which Parquet has no dictionary
-        assert set(pairs(hash_values(array.dictionary_encode()))) == set(expected)
+        assert set(listed(hash_values(array.dictionary_encode()))) == set(expected)
 
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=10, min_value=-(10**27), max_value=10**27)))
-def test_hashes_of_16_byte_keys_are_murmur3(values: list[Any]) -> None:
+def test_hashes_of_16_byte_keys_are_mixed_half_by_half(values: list[Any]) -> None:
     keys = [int(value.scaleb(10, EXACT)).to_bytes(16, "little", signed=True) for value in values]
-    assert set(pairs(hash_values(pa.array(values, pa.decimal128(38, 10))))) == set(of(keys))
+    assert set(listed(hash_values(pa.array(values, pa.decimal128(38, 10))))) == set(of_numbers(keys))
 
 
 @pytest.mark.parametrize("type_", BINARY_TYPES)
@@ -150,15 +146,17 @@ def test_strings_that_repeat_and_that_do_not(type_: pa.DataType, different: int)
     repeated = hashing.distinct_where_repeated(array) is not array
     assert repeated == (different < 30_000)
     expected = set(of([value.encode() for value in set(values)]))
-    built = pairs(hash_values(array))
+    built = listed(hash_values(array))
     assert len(built) == len(expected)
-    assert set(built) == expected == set(pairs(hash_present(array)))
+    assert set(built) == expected == set(listed(hash_present(array)))
 
 
 @given(st.lists(st.integers(-1, 1), max_size=20))
 def test_integers_that_hardly_differ(steps: list[int]) -> None:
     values = np.cumsum(np.array(steps, np.int64))
-    assert sorted(pairs(hash_values(pa.array(values)))) == sorted(of([value.tobytes() for value in np.unique(values)]))
+    assert sorted(listed(hash_values(pa.array(values)))) == sorted(
+        of_numbers([value.tobytes() for value in np.unique(values)])
+    )
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
@@ -170,15 +168,15 @@ def test_integers_in_runs_and_without(order: str, different: int) -> None:
             values = values[::-1]
         case "shuffled":
             values = np.random.default_rng(5).permutation(values)
-    built = pairs(hash_values(pa.array(values)))
+    built = listed(hash_values(pa.array(values)))
     assert len(built) == different
-    assert set(built) == set(of([value.tobytes() for value in np.unique(values)]))
+    assert set(built) == set(of_numbers([value.tobytes() for value in np.unique(values)]))
 
 
 def test_only_the_values_that_a_dictionary_array_uses_are_hashed() -> None:
     indices = pa.array([3, None, 1, 1, 4, 0], pa.int8())
     values = pa.DictionaryArray.from_arrays(indices, ["out", "b", "c", "d", None, "f"]).slice(0, 5)
-    assert sorted(pairs(hash_values(values))) == sorted(of([b"b", b"d"]))
+    assert sorted(listed(hash_values(values))) == sorted(of([b"b", b"d"]))
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.uint16()), pa.array([7, 7]))
     assert len(hash_values(twice)) == 1
 
@@ -186,7 +184,7 @@ def test_only_the_values_that_a_dictionary_array_uses_are_hashed() -> None:
 @pytest.mark.parametrize("type_", [pa.int64(), pa.string(), pa.large_binary(), pa.decimal128(38), pa.float64()])
 def test_columns_without_values(type_: pa.DataType) -> None:
     for array in (pa.array([], type_), pa.nulls(3, type_), pa.nulls(3, type_).dictionary_encode()):
-        assert pairs(hash_values(array)) == pairs(hash_present(array)) == []
+        assert listed(hash_values(array)) == listed(hash_present(array)) == []
 
 
 def test_c17_both_zeros_and_all_nans_hash_alike() -> None:
@@ -199,7 +197,7 @@ def test_c29_a_value_hashes_alike_in_every_width() -> None:
     """An index built when the column was narrower serves the wider one."""
     for narrow, wide in ((pa.int8(), pa.int64()), (pa.int32(), pa.int64()), (pa.float32(), pa.float64())):
         values = [-3, 0, 1, 100]
-        assert pairs(hash_values(pa.array(values, narrow))) == pairs(hash_values(pa.array(values, wide)))
+        assert listed(hash_values(pa.array(values, narrow))) == listed(hash_values(pa.array(values, wide)))
 
 
 def test_what_cannot_be_hashed() -> None:
@@ -215,69 +213,66 @@ def test_what_cannot_be_hashed() -> None:
 
 # ---- distinct hashes -----------------------------------------------------------------------------------------------
 
-halves = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
-some_pairs = st.lists(st.tuples(halves, halves), max_size=150)
+some_hashes = st.lists(st.sampled_from([0, 1, 2, 2**63, 2**64 - 1, *range(100, 250)]), max_size=150)
 
 
-def hashes_of(found: Sequence[tuple[int, int]]) -> Hashes:
-    first, second = np.array(found, np.uint64).reshape(-1, 2).T
-    return Hashes(first, second)
+def hashes_of(found: Sequence[int]) -> np.ndarray:
+    return np.array(found, np.uint64)
 
 
-@given(some_pairs)
-def test_pairs_that_share_a_half_are_different(found: Pairs) -> None:
-    assert sorted(pairs(distinct(hashes_of(found)))) == sorted(set(found))
+@given(some_hashes)
+def test_distinct_of_any_hashes(found: list[int]) -> None:
+    assert sorted(listed(distinct(hashes_of(found)))) == sorted(set(found))
 
 
 @pytest.mark.parametrize("n", [1, 64, 65, 1_000, murmur3.CHUNK, 3 * murmur3.CHUNK + 1])
 @pytest.mark.parametrize("different", [1, 2, 300, 10**9])
 def test_distinct_of_many(n: int, different: int) -> None:
     random = np.random.default_rng(n)
-    whole = Hashes(*murmur3.hash_words(random.integers(0, different, n).astype(np.uint64), 8))
-    assert sorted(pairs(distinct(whole))) == sorted(set(pairs(whole)))
+    whole = hash_words(random.integers(0, different, n).astype(np.uint64))
+    assert sorted(listed(distinct(whole))) == sorted(set(listed(whole)))
 
 
-@pytest.mark.parametrize("same", ["first", "second", "high bits"])
-def test_distinct_of_hashes_that_are_not_spread(same: str) -> None:
+@pytest.mark.parametrize("shift", [0, 20, 50])
+def test_distinct_of_hashes_that_are_not_spread(shift: int) -> None:
     """As someone may choose values: exact nevertheless, by sorting what finds no place."""
     numbers = np.arange(5_000, dtype=np.uint64) % 4_000
-    first = {"first": numbers * 0, "second": murmur3.mix(numbers), "high bits": numbers}[same]
-    found = distinct(Hashes(first, numbers if same == "first" else numbers * 0))
-    assert len(found) == len(set(pairs(found))) == 4_000
+    found = distinct(numbers << shift)
+    assert len(found) == len(set(listed(found))) == 4_000
 
 
-@given(st.lists(some_pairs, max_size=8), st.integers(1, 30))
-def test_batches_are_one_set(batches: list[Pairs], most: int) -> None:
+@given(st.lists(some_hashes, max_size=8), st.integers(1, 30))
+def test_batches_are_one_set(batches: list[list[int]], most: int) -> None:
     """The distinct hashes of all batches, or none at all where they are more than `most`."""
     collected = DistinctHashes(most)
     for batch in batches:
         collected.add(hashes_of(batch))
-    expected = {pair for batch in batches for pair in batch}
+    expected = {hashed for batch in batches for hashed in batch}
     found = collected.distinct()
     assert collected.overflowed == collected.gave_up == (found is None) == (len(expected) > most)
     if found is not None:
-        assert sorted(pairs(found)) == sorted(expected)
+        assert sorted(listed(found)) == sorted(expected)
         again = collected.distinct()
         assert again is not None
-        assert pairs(again) == pairs(found)
+        assert listed(again) == listed(found)
 
 
 def test_more_may_be_added_after_some_were_found() -> None:
     collected = DistinctHashes()
-    for batch in ([(1, 1), (1, 2)], [(1, 2)], [(3, 3)]):
+    for batch in ([1, 2], [2], [3]):
         collected.add(hashes_of(batch))
         found = collected.distinct()
     assert found is not None
-    assert sorted(pairs(found)) == [(1, 1), (1, 2), (3, 3)]
+    assert sorted(listed(found)) == [1, 2, 3]
 
 
 def test_after_giving_up_nothing_is_found() -> None:
     abandoned, overflowed = DistinctHashes(), DistinctHashes(most=2)
-    abandoned.add(hashes_of([(1, 1)]))
+    abandoned.add(hashes_of([1]))
     abandoned.abandon()
-    overflowed.add(hashes_of([(1, 1), (2, 2), (3, 3)]))
+    overflowed.add(hashes_of([1, 2, 3]))
     for collected in (abandoned, overflowed):
-        collected.add(hashes_of([(1, 1)]))
+        collected.add(hashes_of([1]))
         assert collected.gave_up
         assert collected.distinct() is None
     assert (abandoned.overflowed, overflowed.overflowed) == (False, True)
@@ -291,21 +286,23 @@ def test_memory_is_bounded_by_the_most_that_are_kept() -> None:
     tracemalloc.start()
     try:
         for _ in range(200):
-            collected.add(Hashes(*murmur3.hash_words(random.integers(0, most - 1000, batch).astype(np.uint64), 8)))
+            collected.add(hash_words(random.integers(0, most - 1000, batch).astype(np.uint64)))
         held, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held < 2.5 * most * 16
-    assert peak < 6 * most * 16
+    assert held < 2.5 * most * 8
+    assert peak < 10 * most * 8
     found = collected.distinct()
     assert found is not None
     assert len(found) == most - 1000
 
 
-def test_hashes_of_canonical_bytes_golden() -> None:
-    """The hash is part of the format. The value of "hello" is that of the reference implementation by Appleby."""
-    golden = [(0, 0), (0xCBD8A7B341BD9B02, 0x5B1E906A48AE1D19), (0x28DF63B7CC57C3CB, 0xF2557DFCC4E8FE52)]
+def test_hashes_golden() -> None:
+    """They are part of the format. The value of "hello" is that of the reference implementation by Appleby."""
+    golden = [0, 0xCBD8A7B341BD9B02, 0x28DF63B7CC57C3CB]
     values = [b"", b"hello", bytes(8)]
-    assert pairs(hash_canonical(values)) == golden
-    assert pairs(hash_binaries(pa.array(values))) == golden
-    assert pairs(hash_keys([0], Kind.WORD)) == golden[2:]
+    assert listed(hash_texts(values)) == golden
+    assert listed(hash_binaries(pa.array(values))) == golden
+    numbers = [0, 0xB456BCFC34C2CB2C, 0x64B5720B4B825F21]  # by fmix64 of the same implementation
+    assert listed(hash_keys([0, 1, -1], Kind.WORD)) == numbers
+    assert listed(hash_keys([1, 1 << 64], Kind.WIDE)) == [numbers[1], mixed(numbers[1])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,10 +17,10 @@ from secateur.index.filters.hashing import DistinctHashes
 from secateur.index.filters.ngrams import MOST_TOKEN, add_grams, add_tokens, grams_within, token_key
 from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY, Substring, tokens_within
 from secateur.pruning.predicate.patterns.substrings import fold as fold_bytes
+from tests.support.filter_files import number_hash, text_hash
 from tests.support.naive_filters import naive_tokens
 from tests.support.strategies import TEXTS
 
-Pairs = list[tuple[int, int]]
 Add = Callable[[DistinctHashes, pa.Array, bool], None]
 
 
@@ -35,17 +34,21 @@ def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(hashing, "_SAMPLE", 2)
 
 
-def of(values: set[bytes]) -> Pairs:
+def of_grams(values: set[bytes]) -> list[int]:
     """The hashes of the reference."""
-    return sorted(mmh3.hash64(value, signed=False) for value in values)
+    return sorted(map(number_hash, values))
 
 
-def collected(add: Callable[[DistinctHashes], None]) -> Pairs | None:
+def of_tokens(values: set[bytes]) -> list[int]:
+    return sorted(map(text_hash, values))
+
+
+def collected(add: Callable[[DistinctHashes], None]) -> list[int] | None:
     """The hashes that are added to an empty set; each once."""
     hashes = DistinctHashes()
     add(hashes)
     found = hashes.distinct()
-    return None if found is None else sorted(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    return None if found is None else sorted(found.tolist())
 
 
 def naive_grams(text: bytes, n: int) -> set[bytes]:
@@ -99,10 +102,12 @@ def encoded(values: Sequence[str | None], fold_them: bool) -> list[bytes] | None
 def test_grams_are_those_of_every_text(
     values: list[str | None], n: int, fold_them: bool, layout: Callable[[list[str | None]], pa.Array]
 ) -> None:
-    """Bit-exact to ``mmh3`` of the n bytes, each once, and none across two texts; all or nothing when folded."""
+    """As the reference hashes n bytes, each once, and none across two texts; all or nothing when folded."""
     expected = encoded(values, fold_them)
     found = collected(lambda hashes: add_grams(hashes, layout(values), n, folded=fold_them))
-    assert found == (None if expected is None else of({gram for text in expected for gram in naive_grams(text, n)}))
+    assert found == (
+        None if expected is None else of_grams({gram for text in expected for gram in naive_grams(text, n)})
+    )
 
 
 @pytest.mark.usefixtures("slices")
@@ -116,7 +121,7 @@ def test_tokens_are_those_of_every_text(
     expected = encoded(values, fold_them)
     found = collected(lambda hashes: add_tokens(hashes, layout(values), folded=fold_them))
     tokens = None if expected is None else {token_key(token) for text in expected for token in naive_tokens(text)}
-    assert found == (None if tokens is None else of(tokens))
+    assert found == (None if tokens is None else of_tokens(tokens))
 
 
 def tokens_of(text: bytes) -> tuple[bytes, ...]:
@@ -131,10 +136,10 @@ def test_what_is_asked_of_a_needle(text: bytes, n: int) -> None:
     assert set(needles) == naive_grams(text, n)
     assert list(tokens_of(text)) == naive_tokens(text)
     column = pa.array([text])
-    assert collected(lambda hashes: add_grams(hashes, column, n, folded=False)) == of(set(needles))
+    assert collected(lambda hashes: add_grams(hashes, column, n, folded=False)) == of_grams(set(needles))
     keys = {token_key(token) for token in tokens_of(text)}
     assert all(len(key) <= MOST_TOKEN for key in keys)
-    assert collected(lambda hashes: add_tokens(hashes, column, folded=False)) == of(keys)
+    assert collected(lambda hashes: add_tokens(hashes, column, folded=False)) == of_tokens(keys)
 
 
 @given(texts, st.integers(0, 30), st.integers(0, 30), st.integers(2, 8))
@@ -148,9 +153,9 @@ def test_a_folded_filter_answers_for_lower_case(text: str, start: int, length: i
         return
     for cased in (text.lower(), text):
         needle = fold_bytes(cased[start : start + length].encode())
-        assert set(of({gram for gram in grams_within(needle, n) if gram.isascii()})) <= set(in_grams)
+        assert set(of_grams({gram for gram in grams_within(needle, n) if gram.isascii()})) <= set(in_grams)
         asked = {token_key(token) for token in tokens_of(fold_bytes(cased.encode())) if token.isascii()}
-        assert set(of(asked)) <= set(in_tokens)
+        assert set(of_tokens(asked)) <= set(in_tokens)
 
 
 @pytest.mark.parametrize("n", [3, 8])
@@ -161,9 +166,9 @@ def test_many_texts_in_several_slices(n: int, monkeypatch: pytest.MonkeyPatch) -
     values = [f"{number:x} {number % 7} user={number % 100}" for number in random.integers(0, 2**60, 8_000).tolist()]
     for column in (pa.array(values), pa.array([value for value in values[:2_000] for _ in range(4)])):
         texts_ = [text.encode() for text in set(column.to_pylist())]
-        expected = of({gram for text in texts_ for gram in naive_grams(text, n)})
+        expected = of_grams({gram for text in texts_ for gram in naive_grams(text, n)})
         assert collected(lambda hashes, c=column: add_grams(hashes, c, n, folded=False)) == expected
-        expected = of({token for text in texts_ for token in naive_tokens(text)})
+        expected = of_tokens({token for text in texts_ for token in naive_tokens(text)})
         assert collected(lambda hashes, c=column: add_tokens(hashes, c, folded=False)) == expected
 
 
@@ -171,15 +176,15 @@ def test_a_text_of_several_slices() -> None:
     """Grams and a token across the border of two slices of one text."""
     text = b"." * (ngrams._SLICE - 5) + b"0123456789" + b"." * ngrams._SLICE
     expected = {b"." * 6, *naive_grams(b"....." + b"0123456789" + b".....", 6)}
-    assert collected(lambda hashes: add_grams(hashes, pa.array([text]), 6, folded=True)) == of(expected)
-    assert collected(lambda hashes: add_tokens(hashes, pa.array([text]), folded=True)) == of({b"0123456789"})
+    assert collected(lambda hashes: add_grams(hashes, pa.array([text]), 6, folded=True)) == of_grams(expected)
+    assert collected(lambda hashes: add_tokens(hashes, pa.array([text]), folded=True)) == of_tokens({b"0123456789"})
 
 
 @pytest.mark.parametrize("gram", [b"\0" * 8, b"\1" + b"\0" * 7, b"\xff" * 8])
 def test_a_gram_is_never_taken_for_one_that_came_before(gram: bytes) -> None:
     """Also where it looks like an empty place of the table."""
     found = collected(lambda hashes: add_grams(hashes, pa.array([gram]), 8, folded=False))
-    assert found == of({gram})
+    assert found == of_grams({gram})
 
 
 @pytest.mark.parametrize("n", [1, 9])

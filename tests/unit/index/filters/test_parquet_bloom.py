@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
 from secateur.errors import IndexFault, InvalidParquet
-from secateur.index.filters.bloom import MOST_LOG2_BITS
 from secateur.index.filters.parquet_bloom import (
+    MOST_LOG2_BITS,
     Encoding,
     NativeFilters,
     NativeForm,
@@ -89,10 +89,10 @@ def test_c36_hashes_golden(data: bytes, expected: int) -> None:
 @given(st.lists(hashes, max_size=20), st.integers(0, 6))
 def test_positions_are_those_of_the_specification(hashed: list[int], log2_blocks: int) -> None:
     blocks = 1 << log2_blocks
-    found = positions(np.array(hashed, np.uint64), log2_blocks + 8)
+    found = positions(np.array(hashed, np.uint64), 256 << log2_blocks)
     expected = [[block * 256 + word * 32 + bit for block, word, bit in reference_bits(h, blocks)] for h in hashed]
     assert (found.dtype, found.shape, found.tolist()) == (np.int64, (len(hashed), 8), expected)
-    assert all(positions(h, log2_blocks + 8).tolist() == [e] for h, e in zip(hashed, expected, strict=True))
+    assert all(positions(h, 256 << log2_blocks).tolist() == [e] for h, e in zip(hashed, expected, strict=True))
     bits = np.unpackbits(bit_vector(reference_filter(hashed, blocks)), bitorder="little")
     assert np.flatnonzero(bits).tolist() == sorted({position for row in expected for position in row})
 
@@ -267,7 +267,7 @@ def may_hold(found: NativeFilters, row_group: int, key: Key, type_: pa.DataType)
     log2_bits = log2_bits_of(native)
     assert log2_bits is not None
     bits = np.unpackbits(bit_vector(native), bitorder="little")
-    return bool(bits[positions(np.array(asked, np.uint64), log2_bits)].all(axis=1).any())
+    return bool(bits[positions(np.array(asked, np.uint64), 1 << log2_bits)].all(axis=1).any())
 
 
 def keys_in(source: ParquetFile, row_group: int, path: tuple[str, ...], field: pa.Field) -> list[Key]:

@@ -204,12 +204,12 @@ def test_more_pairs_than_are_in_work_at_once(values: int, each: int) -> None:
 
 def test_a_probe_reads_one_page() -> None:
     """Of a value in one block, or of none, whatever the number of pages."""
-    blocks = [hash_values(pa.array(range(i * 500, i * 500 + 500))).first for i in range(300)]
+    blocks = [hash_values(pa.array(range(i * 500, i * 500 + 500))) for i in range(300)]
     postings = postings_of(blocks)
     assert postings.table.rows == -(-150_000 // PAGE_PAIRS)
     for value in (-1, 0, 77_777, 10**9):
         rows = Rows(postings.rows)
-        answer = blocks_with(postings.table, hash_values(pa.array([value])).first, rows, "here")
+        answer = blocks_with(postings.table, hash_values(pa.array([value])), rows, "here")
         assert np.flatnonzero(answer).tolist() == ([value // 500] if 0 <= value < 150_000 else [])
         assert sum(map(len, rows.asked)) <= 1
 

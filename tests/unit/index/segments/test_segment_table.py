@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from secateur.index.container.index_file import Place
 from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.size_class import own_class
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, IndexedColumn
 from secateur.index.segments.segment_file import COLUMN_KINDS, POSTING, SIZE_CLASS
@@ -134,7 +135,7 @@ def runs_of(bloom_matrices: BloomMatrices, segment: int) -> list[tuple[Any, ...]
             int(bloom_matrices.begin[run]),
             int(bloom_matrices.count[run]),
         )
-        found.append((int(bloom_matrices.size_class[m]), int(bloom_matrices.probes[m]), *columns, *parts))
+        found.append((int(bloom_matrices.size_class[m]), *columns, *parts))
     return found
 
 
@@ -236,19 +237,19 @@ def bloom_matrices_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], pr
     room = [summary.block_count for summary in summaries]
     matrices, parts, runs = [], [], []
     for m in range(draw(st.integers(0, 3))):
-        size_class, end = draw(st.integers(6, 9)), 0
+        octaves, end = draw(st.integers(0, 3)), 0
         for segment in range(len(summaries)):
             if room[segment] and draw(st.booleans()):
                 count = draw(st.integers(1, min(20, room[segment])))
                 room[segment] -= count
-                runs.append((len(matrices), segment, draw(st.integers(6, size_class)), end, count))
+                runs.append((len(matrices), segment, own_class(8, 8 * draw(st.integers(0, octaves))), end, count))
                 end += -(-count // 8) * 8
         if end:
-            rows = (1 << size_class) // draw(st.sampled_from([1, 2]))
-            for first in range(0, 1 << size_class, rows):
+            rows = (64 << octaves) // draw(st.sampled_from([1, 2]))
+            for first in range(0, 64 << octaves, rows):
                 salt = draw(st.integers(-(2**63), 2**63 - 1))
                 parts.append((len(matrices), first, rows, draw(st.sampled_from([m, 0])), draw(numbers), salt))
-            matrices.append((size_class, draw(st.integers(1, 30)), -(-end // 64) * 8))
+            matrices.append((own_class(8, 8 * octaves), -(-end // 64) * 8))
     if not matrices:
         return None
     used = sorted({file for _, _, _, file, _, _ in parts})
