@@ -141,13 +141,13 @@ class BloomColumn:
 
     def add_values(self, hashes: np.ndarray, probes: int) -> None:
         """Add the filter of the next block, given the hashes of its values, distinct or not."""
-        section = len(self.bytes) // probes
-        bits = np.empty(section, np.uint8)
+        section, bit = len(self.bytes) // probes, np.uint8(1 << self.count)
+        aside = np.empty(section, np.uint8)
         for probe, rows in enumerate(self.bytes.reshape(probes, section)):
+            bits = aside if self.count else rows  # rows are empty before the first block
             bits.fill(0)
             for start in range(0, len(hashes), CHUNK):
-                bits[_places(hashes[start : start + CHUNK], probe, section)] = 1
-            bits <<= np.uint8(self.count)
+                bits[_places(hashes[start : start + CHUNK], probe, section)] = bit
             rows |= bits
         self.count += 1
 

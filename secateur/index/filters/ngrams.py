@@ -21,11 +21,13 @@ from secateur.index.filters import murmur3
 from secateur.index.filters.folding import fold, foldable
 from secateur.index.filters.hashing import (
     DistinctHashes,
+    Recent,
     binary_slices,
     distinct_where_repeated,
     hash_texts,
     hash_words,
     used_values,
+    without_most_repeated,
 )
 
 LEAST_GRAM, MOST_GRAM = 2, 8  # bytes; a gram fits into one word
@@ -33,8 +35,6 @@ MOST_TOKEN = 64  # bytes of a token that are hashed
 
 _SLICE = 1 << 22  # bytes
 _CHUNK = 1 << 14  # windows processed at once
-_RECENT_BITS = 16  # size of the table of recent grams: 512 KiB fit a core's cache
-_SPREAD = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4)
 
 
 def add_grams(distinct: DistinctHashes, texts: pa.Array, n: int, *, folded: bool) -> None:
@@ -45,7 +45,7 @@ def add_grams(distinct: DistinctHashes, texts: pa.Array, n: int, *, folded: bool
     """
     if not LEAST_GRAM <= n <= MOST_GRAM:
         raise ValueError(f"grams have {LEAST_GRAM} to {MOST_GRAM} bytes, not {n}")
-    recent = _Recent()
+    recent = Recent()
     for part in _parts(distinct, texts, folded=folded, behind=n - 1):
         grams = [recent.missing(words, whole) for words, whole in part.windows(n)]
         if grams:
@@ -59,7 +59,7 @@ def add_tokens(distinct: DistinctHashes, texts: pa.Array, *, folded: bool) -> No
     are hashed, so longer tokens may be confused: look up :func:`token_key`.
     """
     for part in _parts(distinct, texts, folded=folded, behind=MOST_TOKEN):
-        distinct.add(murmur3.hash_slices(part.data, *part.tokens()))
+        distinct.add(without_most_repeated(murmur3.hash_slices(part.data, *part.tokens())))
 
 
 def grams_within(text: bytes, n: int) -> list[bytes]:
@@ -149,26 +149,3 @@ def _of_token(data: np.ndarray) -> np.ndarray:
     is_part |= data == ord("_")
     is_part |= data >= 0x80
     return is_part
-
-
-class _Recent:
-    """A table of recent grams that filters out most repetitions.
-
-    It is lossy: two grams of one place evict each other and are then hashed again.
-    """
-
-    def __init__(self) -> None:
-        self._table = np.zeros(1 << _RECENT_BITS, np.uint64)
-        self._table[0] = 1  # 1 belongs to another place, as 0 does for all other places: the table starts empty
-
-    def missing(self, grams: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return the chosen grams that are not in the table, and add them to it."""
-        places = grams * _SPREAD
-        places >>= 64 - _RECENT_BITS
-        places = places.view(np.int64)
-        new = self._table.take(places, mode="clip") != grams
-        new &= chosen
-        positions = np.flatnonzero(new)
-        grams = grams.take(positions)
-        self._table[places.take(positions)] = grams
-        return grams
