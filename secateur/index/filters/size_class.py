@@ -19,14 +19,14 @@ _NATIVE = 32  # added to encodings of filters in data files; exceeds every numbe
 
 
 @dataclass(frozen=True)
-class Shape:
+class FilterShape:
     """What a size class says; `encoding` is None for the filters of the index."""
 
     probes: int
     bits: int
     encoding: int | None = None
 
-    def divides(self, other: Shape) -> bool:
+    def divides(self, other: FilterShape) -> bool:
         """Whether a filter of this shape can be repeated into one of the other."""
         return (self.probes, self.encoding) == (other.probes, other.encoding) and other.bits % self.bits == 0
 
@@ -41,12 +41,12 @@ def native_class(encoding: int, log2_bits: int) -> int:
     return _SIZES * (_NATIVE + encoding) + log2_bits
 
 
-def shape_of(size_class: int) -> Shape:
+def shape_of(size_class: int) -> FilterShape:
     """Return what a valid size class says."""
     way, size = divmod(size_class, _SIZES)
     if way <= _NATIVE:
-        return Shape(way, way * section_bits(size))
-    return Shape(parquet_bloom.WORDS, 1 << size, way - _NATIVE)
+        return FilterShape(way, way * section_bits(size))
+    return FilterShape(parquet_bloom.WORDS, 1 << size, way - _NATIVE)
 
 
 def are_valid(size_classes: np.ndarray) -> bool:

@@ -26,7 +26,7 @@ from secateur.index.filters.hashing import hash_keys
 from secateur.index.filters.ngrams import grams_within, hash_parts, token_key
 from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by_alternative, columns_with
-from secateur.index.filters.size_class import NONE, Shape, shape_of
+from secateur.index.filters.size_class import NONE, FilterShape, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
 from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import StoredPostings
@@ -46,7 +46,7 @@ class AskedRows(NamedTuple):
     value: np.ndarray
 
 
-RowsOf = Callable[[Shape], AskedRows | None]  # of filters -> rows; None: all pass
+RowsOf = Callable[[FilterShape], AskedRows | None]  # of filters -> rows; None: all pass
 ZonesOf = Callable[[np.ndarray], Zones | None]  # zone maps of the question's column at blocks with these numbers
 
 
@@ -151,7 +151,7 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
         values = np.repeat(np.arange(len(known)), [len(form) for form in known])
         return (np.array(list(chain.from_iterable(known)), np.uint64), values) if len(known) == len(forms) else None
 
-    def rows_of(shape: Shape) -> AskedRows | None:
+    def rows_of(shape: FilterShape) -> AskedRows | None:
         if shape.encoding is None:
             return AskedRows(positions(hashes, shape.probes, shape.bits), np.arange(len(keys)))
         native = native_hashes(shape.encoding)
@@ -181,7 +181,7 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
         return None
     hashes = [hash_parts(keys, grams=filter_.kind == NGRAM) for keys in parts]
 
-    def rows_of(shape: Shape) -> AskedRows:
+    def rows_of(shape: FilterShape) -> AskedRows:
         rows = [np.unique(positions(of_text, shape.probes, shape.bits)) for of_text in hashes]
         return AskedRows(rows, np.arange(len(rows)))
 

@@ -17,7 +17,7 @@ from secateur.index.filters.hashing import hash_keys
 from secateur.index.filters.ngrams import hash_parts, token_key
 from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import matrix_rows
-from secateur.index.filters.size_class import Shape, shape_of
+from secateur.index.filters.size_class import FilterShape, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
 from secateur.index.read.loader import IndexMemory
 from secateur.index.verify.check_statistics import Contradiction, value_text
@@ -142,7 +142,7 @@ def _any(bits: np.ndarray, rows: np.ndarray, alternatives: np.ndarray) -> bool:
     return bool(bits[np.searchsorted(rows, alternatives)].all(axis=1).any())
 
 
-def _alternatives(filter_: Filter, keys: Sequence[Key], shape: Shape) -> list[np.ndarray | None]:
+def _alternatives(filter_: Filter, keys: Sequence[Key], shape: FilterShape) -> list[np.ndarray | None]:
     """Return the bits of each form of every value; None where a filter of this shape cannot be asked."""
     if shape.encoding is None:
         if filter_.kind == BLOOM:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.filters.bloom import LEAST_FPR, bits_for, probes_for, section_bits, size_for
-from secateur.index.filters.size_class import NONE, Shape, are_valid, native_class, own_class, shape_of
+from secateur.index.filters.size_class import NONE, FilterShape, are_valid, native_class, own_class, shape_of
 from tests.support.filter_files import own_shape
 
 
@@ -18,7 +18,7 @@ def test_filters_of_the_index(distinct: int, fpr: float) -> None:
     probes, size = probes_for(fpr), size_for(distinct, fpr)
     size_class = own_class(probes, size)
     assert size_class < 2**15
-    assert shape_of(size_class) == Shape(probes, bits_for(distinct, fpr))
+    assert shape_of(size_class) == FilterShape(probes, bits_for(distinct, fpr))
     assert are_valid(np.array([size_class]))
     if distinct < 10**5:
         assert own_shape(distinct, fpr) == (size_class, probes, probes * section_bits(size))
@@ -28,7 +28,7 @@ def test_filters_of_the_index(distinct: int, fpr: float) -> None:
 def test_filters_of_data_files(encoding: int, log2_bits: int) -> None:
     size_class = native_class(encoding, log2_bits)
     assert size_class < 2**15
-    assert shape_of(size_class) == Shape(8, 1 << log2_bits, encoding)
+    assert shape_of(size_class) == FilterShape(8, 1 << log2_bits, encoding)
     assert are_valid(np.array([size_class]))
 
 
