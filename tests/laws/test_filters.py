@@ -180,7 +180,7 @@ def refresh(root: Path) -> None:
 
 Row = dict[str, Any]
 FILES, ROWS, GROUP = 6, 60, 10
-ABSENT = 100  # a user within the bounds of all blocks
+ABSENT = 101  # a user within the bounds of all blocks
 WORDS = ["error", "Warning", "info", "timeout", "näher", "überall"]
 RATIOS = [None, math.nan, 0.0, -0.0, 1.5, -2.25]
 ALL_KINDS: dict[str, Any] = {
