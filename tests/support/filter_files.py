@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from unittest.mock import patch
 
 import mmh3
@@ -109,6 +109,23 @@ MATRIX_BLOCKS = (1, 9, 40, transpose.MATRIX_BLOCKS)
 PART_BYTES = (1_000, 5_000, transpose.PART_BYTES)
 FRAGMENT_BYTES = (1, 700, bloom_fragment.FRAGMENT_BYTES)
 JOINED_BYTES = (0, 200, transpose.JOINED_BYTES)
+
+
+@dataclass
+class OwnShapes:
+    """The size classes, probes and bits of the filters of one segment: a size that there is already is taken again."""
+
+    fpr: float
+    used: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+
+    def of(self, distinct: int) -> tuple[int, int, int]:
+        least, _, _ = own_shape(distinct, self.fpr)
+        for size_class in (least, least + 1):
+            if size_class in self.used:
+                return self.used[size_class]
+        shape = own_shape(math.ceil(1.04 * distinct), self.fpr)
+        self.used[shape[0]] = shape
+        return shape
 
 
 def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:

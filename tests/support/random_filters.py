@@ -20,7 +20,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
-from tests.support.filter_files import bits_of, native_positions_of, number_hash, own_shape, positions_of, text_hash
+from tests.support.filter_files import OwnShapes, bits_of, native_positions_of, number_hash, positions_of, text_hash
 from tests.support.strategies import BY_NAME, ColumnKind, array_of
 
 KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}
@@ -133,7 +133,7 @@ def written(
     own: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
-    writer = BloomFragmentWriter(store, prefix, fpr)
+    writer, shapes = BloomFragmentWriter(store, prefix, fpr), OwnShapes(fpr)
     held, hashes = [], []
     for values in blocks:
         contents, found = contents_of(own, values), _hashes(own, values)
@@ -152,7 +152,7 @@ def written(
             held.append(Held(native_class(encoding.code, log2_bits), contents, bits))
         else:
             writer.add(found)
-            size_class, probes, size = own_shape(len(contents), fpr)
+            size_class, probes, size = shapes.of(len(contents))
             bits = bits_of((positions_of(hash_of(own, value), probes, size) for value in contents), size)
             held.append(Held(size_class, contents, bits))
     if own.kind == POSTINGS:

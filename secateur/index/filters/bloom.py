@@ -12,10 +12,10 @@ rate.
 A place in a section of s bits is a place in one of f * s bits, divided by f. So a filter is repeated exactly into a
 larger one, and folds exactly into a smaller one, where one size divides the other.
 
-Sizes are rounded up to eighths of a power of two: blocks with nearly as many values share a matrix, and 6 % of the bits
-are to spare on average. Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times as
-many, a filter is a tenth larger, but building and probing it cost 0.6 times as much. Beyond eight rows, a look-up over
-many blocks costs more than the space is worth.
+Sizes are rounded up to eighths of a power of two: blocks with nearly as many values share a matrix, and a tenth of the
+bits is to spare on average. Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times
+as many, a filter is a tenth larger, but building and probing it cost 0.6 times as much. Beyond eight rows, a look-up
+over many blocks costs more than the space is worth.
 """
 
 from __future__ import annotations
