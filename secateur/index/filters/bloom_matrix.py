@@ -209,4 +209,4 @@ def _sizes_fit(table: BloomMatrices) -> bool:
     pairs = np.stack([table.run_size_class, table.size_class[table.run_matrix]], axis=1)
     if not are_valid(table.run_size_class):
         return False
-    return all(shape_of(own).divides(shape_of(of_matrix)) for own, of_matrix in np.unique(pairs, axis=0).tolist())
+    return all(shape_of(of_run).divides(shape_of(of_matrix)) for of_run, of_matrix in np.unique(pairs, axis=0).tolist())

@@ -56,9 +56,9 @@ def are_valid(size_classes: np.ndarray) -> bool:
     native = (size >= parquet_bloom.LEAST_LOG2_BITS) & (size <= parquet_bloom.MOST_LOG2_BITS)
     native &= way <= _NATIVE + parquet_bloom.MOST_CODE
     small = np.where(size <= _LARGEST, size, 0)
-    own = (way >= 1) & (way <= MOST_PROBES) & (size <= _LARGEST)
-    own &= way * ((LEAST_SECTION + small % STEPS) << small // STEPS) <= MOST_BITS
-    return bool(np.where(is_native, native, own).all())
+    of_index = (way >= 1) & (way <= MOST_PROBES) & (size <= _LARGEST)
+    of_index &= way * ((LEAST_SECTION + small % STEPS) << small // STEPS) <= MOST_BITS
+    return bool(np.where(is_native, native, of_index).all())
 
 
 _LARGEST = STEPS * MOST_BITS.bit_length()  # no section is larger

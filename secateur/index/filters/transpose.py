@@ -118,11 +118,11 @@ def _joined(counts: dict[int, int]) -> dict[int, int]:
     target = {size_class: size_class for size_class in counts}
     blocks = dict(counts)
     for at, size_class in enumerate(ascending):
-        own = shape[size_class]
-        greater = next((other for other in ascending[at + 1 :] if own.divides(shape[other])), None)
-        if greater is None or own.encoding is not None:
+        smaller = shape[size_class]
+        greater = next((other for other in ascending[at + 1 :] if smaller.divides(shape[other])), None)
+        if greater is None or smaller.encoding is not None:
             continue
-        added = blocks[size_class] * (shape[greater].bits - own.bits) // 8
+        added = blocks[size_class] * (shape[greater].bits - smaller.bits) // 8
         if added <= max(JOINED_SHARE * total, JOINED_BYTES):
             blocks[greater] += blocks.pop(size_class)
             target = {class_: greater if to == size_class else to for class_, to in target.items()}
