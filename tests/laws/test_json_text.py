@@ -247,4 +247,4 @@ def test_what_only_spark_knows_is_said(events: Path) -> None:
     with pytest.raises(EvaluationError):
         sec.prune(table, "get_json_object(payload, '$.user') = 'user-4'").count()
     with pytest.raises(InvalidOption, match="only Spark"):
-        sec.refresh_index(table, bloom=["get_json_object(payload, '$.*')"])
+        sec.build_index(table, bloom=["get_json_object(payload, '$.*')"])
