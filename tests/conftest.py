@@ -111,6 +111,8 @@ def spark(
         spark_sql_files_openCostInBytes="1048576",
         spark_sql_parquet_datetimeRebaseModeInRead="CORRECTED",  # as is Spark 4's default: 3.5 refuses old dates
         spark_sql_parquet_int96RebaseModeInRead="CORRECTED",
+        spark_sql_parquet_datetimeRebaseModeInWrite="CORRECTED",
+        spark_sql_parquet_int96RebaseModeInWrite="CORRECTED",
         spark_default_parallelism="2",
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
         **of_formats,
