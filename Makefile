@@ -23,7 +23,7 @@ NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/test_enable.py 
     laws/test_front_ends.py)
 NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
     spark/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
-    spark/test_spark_iceberg.py laws/test_oracle.py laws/test_text_rows.py)
+    spark/test_spark_iceberg.py laws/test_text_rows.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
     laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
