@@ -1,5 +1,5 @@
 # Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
-# Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with the oldest Spark>,
+# Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with Spark 4.1>, SPARK35=<and 3.5>,
 # PYTHON=<the Python to make them with>, WORKERS=<processes that share the tests>, TIMEOUT=<seconds for one test: one that
 # hangs fails with the stacks of its threads>, for fuzz-decoders SECONDS=<for each target>, and for lock UPGRADE= (empty:
 # keep the pins that still hold).
@@ -16,13 +16,21 @@ SHARED = -m pytest -n $(WORKERS) --dist loadfile --timeout $(TIMEOUT) # a sessio
 STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
+SPARK35 ?= .venv-3.5
+SPARK35_SPARK := 3.5.9
+SPARK35_PYTHON = $(shell python3.11 -c '' 2>/dev/null && echo python3.11)  # the newest that Spark 3.5 is made for
+NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/test_enable.py spark/test_spark_3.py \
+    laws/test_front_ends.py)
+NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
+    spark/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
+    spark/test_spark_iceberg.py laws/test_text_rows.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
     laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
     spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py)
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
-.PHONY: help demo demo-local test test-fast test-full oldest lint types format bench conformance docs site fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench conformance docs site fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -33,7 +41,7 @@ demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: request
 demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
 	$(BIN)/secateur demo --local
 
-test: lint types oldest ## every check: lint, types, and the tests, in their quick profile
+test: lint types oldest spark35 ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)
 
 test-fast: $(STAMP) ## the tests that need no JVM: the loop in which one works
@@ -45,6 +53,11 @@ test-full: ## every check, with all examples and the tests that take long: about
 oldest: $(OLDEST)/.installed ## the tests that need Spark 4.1, the oldest with every jar: Iceberg, Delta, and the hand-off
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST)
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_DELTA)
+
+spark35: $(if $(SPARK35_PYTHON),$(SPARK35)/.installed) ## the hand-off on Spark 3.5, if there is a Python 3.11; all roads in the full profile
+	$(if $(SPARK35_PYTHON),$(SPARK35)/bin/python $(SHARED) $(NEEDS_SPARK35) \
+	    $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_SPARK35_FULL)),\
+	    @echo "Spark 3.5 is left out: it needs Python 3.11" >&2)
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check
@@ -115,8 +128,10 @@ endef
 
 # The environments differ in Spark alone.
 $(OLDEST)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/'
-$(STAMP) $(OLDEST)/.installed: install = $(@D)/bin/python $(PIP) $(@D)/constraints.txt
-$(STAMP) $(OLDEST)/.installed: pyproject.toml constraints.txt
+$(SPARK35)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(SPARK35_SPARK)/'
+$(SPARK35)/.installed: PYTHON := $(SPARK35_PYTHON)
+$(STAMP) $(OLDEST)/.installed $(SPARK35)/.installed: install = $(@D)/bin/python $(PIP) $(@D)/constraints.txt
+$(STAMP) $(OLDEST)/.installed $(SPARK35)/.installed: pyproject.toml constraints.txt
 	@$(make_venv)
 	@sed -e '' $(other_pin) constraints.txt >$(@D)/constraints.txt
 	$(install) -e ".[dev,demo]"

@@ -363,7 +363,9 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
             return tree, tree if OWN_FUNCTION in predicate.lower() else predicate
         case Predicate():
             return predicate, predicate
-        case _ if _is_a(predicate, "pyspark.sql.column", "Column"):
+        case _ if _is_a(predicate, "pyspark.sql.column", "Column") or _is_a(
+            predicate, "pyspark.sql.connect.column", "Column"
+        ):
             from secateur.io.spark.column.sql import sql_of
 
             return _read(sql_of(predicate))  # type: ignore[arg-type]

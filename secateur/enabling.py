@@ -48,7 +48,7 @@ def enable(
     Raises
     ------
     ValueError
-        If the session is one of Spark Connect, Spark's internals are not those of 4.0 to 4.3, or `index_location` is
+        If the session is one of Spark Connect, Spark's internals are not those of 3.5 to 4.3, or `index_location` is
         given without exactly one table.
     TypeError
         If one of `tables` is not a directory of Parquet files, or the newest version of a Delta table.

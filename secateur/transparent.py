@@ -27,7 +27,7 @@ def dataframe(spark: SparkSession, table: Table | Source, *, via: str = "auto") 
     groups.
 
     Elsewhere a public read path is taken, and ``explain(True)`` says why: on Spark Connect, for columns with a
-    collation, for Iceberg tables, and where Spark's internals are not those of 4.0 to 4.3. It reads the table as it is
+    collation, for Iceberg tables, and where Spark's internals are not those of 3.5 to 4.3. It reads the table as it is
     at the call, and queries prune by partitions only. The reader is Spark's own for a directory, with Parquet filters
     off; for Iceberg tables Iceberg's own if the session has it; else pyarrow in Python workers.
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 
 from secateur.session import local_session
 from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
 from tests.support.iceberg_tables import catalog_in
+from tests.support.older_spark import as_in_spark_4
 from tests.support.profiles import FULL, PROFILE
 from tests.support.s3_server import S3Server, reserved_port, s3_server, set_environment
 from tests.support.tables import WriteTable, write_file
@@ -107,11 +109,16 @@ def spark(
         spark_sql_parquet_filterPushdown="false",
         spark_sql_subexpressionElimination_enabled="false",
         spark_sql_files_openCostInBytes="1048576",
+        spark_sql_parquet_datetimeRebaseModeInRead="CORRECTED",  # as is Spark 4's default: 3.5 refuses old dates
+        spark_sql_parquet_int96RebaseModeInRead="CORRECTED",
+        spark_sql_parquet_datetimeRebaseModeInWrite="CORRECTED",
+        spark_sql_parquet_int96RebaseModeInWrite="CORRECTED",
         spark_default_parallelism="2",
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
         **of_formats,
     )
     session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
+    as_in_spark_4()
     yield session
     session.stop()
 
@@ -142,7 +149,7 @@ def delta(spark: SparkSession, delta_jars: DeltaRuntime) -> SparkSession:
 def no_java(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests without the mark ``spark`` start no JVM in this process."""
     if request.node.get_closest_marker("spark") is None:
-        monkeypatch.setattr("pyspark.core.context.launch_gateway", refuse_java)
+        monkeypatch.setattr(f"{SparkContext.__module__}.launch_gateway", refuse_java)
 
 
 def refuse_java(*arguments: object) -> None:

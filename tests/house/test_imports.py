@@ -44,7 +44,7 @@ def objections(module: Module, imported: str) -> Iterator[str]:
     if is_in(imported, "secateur") and layer_of(imported) > module.layer:
         yield f"{LAYERS[module.layer]} may not import from {LAYERS[layer_of(imported)]}"
     if (is_in(imported, "pyspark") or is_in(imported, "py4j")) and not may_import_spark(module):
-        yield "Spark is imported only in io/spark, in index/build/spark_tasks.py and in the public face"
+        yield "Spark is imported only in io/spark, in index/build/spark_{tasks,calls}.py and in the public face"
     if is_in(imported, "pyiceberg") and ICEBERG_ROOM not in module.name.split("."):
         yield "PyIceberg, which need not be there, is imported only in folders named iceberg"
     if any(is_in(imported, library) for library in FILE_LIBRARIES) and not may_open_files(module):
@@ -55,7 +55,7 @@ def may_import_spark(module: Module) -> bool:
     return (
         module.layer == PUBLIC_FACE
         or is_in(module.name, "secateur.io.spark")
-        or module.file == "secateur/index/build/spark_tasks.py"
+        or module.file in ("secateur/index/build/spark_tasks.py", "secateur/index/build/spark_calls.py")
     )
 
 

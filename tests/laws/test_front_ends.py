@@ -23,12 +23,14 @@ from pyiceberg.expressions.visitors import expression_evaluator, rewrite_not
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.typedef import Record
+from pyspark.errors import ParseException
 from pyspark.sql import functions as classic
 from pyspark.sql.connect import functions as connect
 
 import secateur as sec
 from secateur.errors import InvalidPredicate, UnknownColumn
 from secateur.io.spark.column.sql import sql_of
+from secateur.io.spark.version import IS_3
 from secateur.io.tables.iceberg.expressions import predicate_of
 from secateur.pruning.predicate.nodes import And, Literal, Not, Or, Predicate
 from secateur.pruning.predicate.parse import parse
@@ -210,9 +212,17 @@ CASES = [
 ]
 
 
+# Spark 3.5 has no function for the first, another expression for the second, and for the third none that has a name.
+OTHERWISE_IN_3 = ("try_cast(s AS decimal(10,2)) > 1", "map_contains_key(attrs, 'k')", "s LIKE ANY ('A%')")
+
+
 def said(kind: str) -> list[Any]:
     """The cases that a front end can say, as parameters."""
-    return [pytest.param(c, id=f"{i} {c.text}") for i, c in enumerate(CASES) if getattr(c, kind) is not None]
+    return [
+        pytest.param(c, id=f"{i} {c.text}")
+        for i, c in enumerate(CASES)
+        if getattr(c, kind) is not None and not (IS_3 and kind == "column" and c.text in OTHERWISE_IN_3)
+    ]
 
 
 def assert_is(found: Predicate, text: str) -> None:
@@ -334,17 +344,17 @@ REFUSED: list[tuple[str, Callable[[Any], Any], str]] = [
     ("sort", lambda f: f.col("a").asc(), "sort order"),
     ("array", lambda f: f.col("a").cast("array<int>") == f.col("arr"), "cannot cast to"),
     ("interval", lambda f: f.col("ts") > f.lit(dt.timedelta(1)), "interval"),
-    ("star", lambda f: f.count("*") > 1, "star"),
+    ("star", lambda f: f.count("*") > 1, "star|aggregate"),
     ("name", lambda f: f.call_function("db.f", f.col("a")) > 1, "'db.f'"),
-    ("sql", lambda f: f.expr("a > 1) OR (TRUE"), "cannot parse"),
-    ("nested", lambda f: f.expr("a > 1") & f.expr("b +"), "cannot parse"),
+    ("sql", lambda f: f.expr("a > 1) OR (TRUE"), "cannot parse|PARSE_SYNTAX_ERROR"),
+    ("nested", lambda f: f.expr("a > 1") & f.expr("b +"), "cannot parse|PARSE_SYNTAX_ERROR"),
 ]
 
 
 @pytest.mark.parametrize(("column", "message"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED])
 def test_what_a_column_cannot_say_is_refused(spark: SparkSession, column: Any, message: str) -> None:
     for functions in (classic, connect):
-        with pytest.raises(InvalidPredicate, match=message):
+        with pytest.raises((InvalidPredicate, ParseException), match=message):  # of Spark 3.5, which parses at once
             sql_of(column(functions))
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secateur.io.spark.version import IS_3
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import left_to_spark
@@ -192,6 +193,8 @@ def test_upper_case_is_that_of_spark(spark: SparkSession) -> None:
         ours = uppered_texts(pa.array(["i", "\u0131", *known]), by_rule).to_pylist()
         text, of_java = "|".join(["i", "\u0131", *known]), jvm.java.util.Locale.forLanguageTag(locale)
         assert jvm.org.apache.commons.lang3.StringUtils.upperCase(text, of_java).split("|") == ours, locale
+        if IS_3:  # without ICU
+            continue
         icu = jvm.com.ibm.icu.lang.UCharacter.toUpperCase(jvm.com.ibm.icu.util.ULocale(locale), text)
         assert icu.split("|") == ours, locale
 

@@ -15,7 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
 import secateur as sec
+from secateur.io.spark.version import IS_3
 from tests.support.enabled_session import answer, enabled, plan_of, pruning, reasons, require_same
+from tests.support.older_spark import since_4
 
 ROWS, FILES, BLOCKS = 3_000, 3, 30
 
@@ -69,7 +71,7 @@ QUERIES = [
     ("SELECT * FROM events WHERE id = -1", "0 of 30"),
     ("SELECT * FROM events WHERE ts > TIMESTAMP '2026-01-01 00:49:00' ORDER BY id DESC LIMIT 3", None),
     ("SELECT id, input_file_name() FROM events WHERE id = 9", "1 of 30"),
-    ("SELECT id FROM events WHERE name = 'NAME-0003' COLLATE UTF8_LCASE", "30 of 30"),
+    pytest.param("SELECT id FROM events WHERE name = 'NAME-0003' COLLATE UTF8_LCASE", "30 of 30", marks=since_4),
     ("SELECT id FROM events WHERE hash(id) % 3 = 0 AND id < 3", "1 of 30"),
     ("SELECT id FROM events WHERE CAST(name AS INT) = 3 AND id = 5", None),
     ("SELECT 1 / (id - 5) FROM events WHERE id = 5", "1 of 30"),
@@ -332,8 +334,8 @@ def test_schemas_that_differ_from_the_files(spark: SparkSession, lake: str) -> N
         ("id bigint, name string", ["1 of 30"]),
         ("ID bigint", ["30 of 30"]),
         ("id bigint, other string", ["1 of 30"]),
-        ("name string, id decimal(20, 0)", ["30 of 30"]),
-    ):
+        ("name string, id decimal(20, 0)", ["30 of 30"]),  # which Spark 3.5 does not read
+    )[: 3 if IS_3 else 4]:
         frame = spark.read.schema(schema).parquet(lake).where("id = 5")
         assert pruning(frame) == expected, schema
         spark.conf.set("secateur.enabled", "false")
@@ -358,10 +360,8 @@ def test_defaults_of_columns_that_files_lack(spark: SparkSession, lake: str, tmp
 
 
 def test_char_varchar_and_collations(spark: SparkSession, lake: str, tmp_path: Path) -> None:
-    spark.sql(
-        f"CREATE TABLE texts (c CHAR(5), v VARCHAR(5), l STRING COLLATE UTF8_LCASE) USING parquet "
-        f"LOCATION '{tmp_path}/texts'"
-    )
+    collated = "STRING" if IS_3 else "STRING COLLATE UTF8_LCASE"
+    spark.sql(f"CREATE TABLE texts (c CHAR(5), v VARCHAR(5), l {collated}) USING parquet LOCATION '{tmp_path}/texts'")
     try:
         spark.sql("INSERT INTO texts VALUES ('a', 'b', 'C'), ('abc  ', 'x  ', 'd')")
         sec.build_index(sec.open_table(str(tmp_path / "texts")), spark=spark)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
 from secateur.io.spark.planner import compiled, planner
+from tests.support.older_spark import since_4
 from tests.support.tables import WriteTable
 
 TOLD = "IndexPruning: "
@@ -248,6 +249,7 @@ def test_iceberg_tables_take_a_public_read_path(spark: SparkSession, catalog: Ca
     assert ids(frame.where("x > 3")) == [7, 8]
 
 
+@since_4
 def test_columns_with_a_collation_take_a_public_read_path(spark: SparkSession, tmp_path: Path) -> None:
     written = spark.sql("SELECT id, 'A' COLLATE UTF8_LCASE AS s FROM range(3)")
     written.write.parquet(str(tmp_path / "lake"))

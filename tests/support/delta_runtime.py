@@ -14,8 +14,10 @@ import pyspark
 from secateur.demo.spark_packages import fetch, jar_of
 from tests.support.spark_packages import packages_home
 
-PACKAGES = {"4.1": "io.delta:delta-spark_4.1_2.13:4.4.0"}  # by version of Spark
-BESIDE = ("io.delta:delta-storage:4.4.0",)  # what it needs of its own; the rest is Spark's
+PACKAGES = {  # by version of Spark, with what it needs of its own; the rest is Spark's
+    "3.5": ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2"),
+    "4.1": ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
+}
 CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 EXTENSIONS = "spark.sql.extensions"
 MOST_SECONDS = 120
@@ -43,9 +45,9 @@ def delta_runtime() -> DeltaRuntime:
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in PACKAGES:
         return DeltaRuntime((), f"no jar of Delta is known for Spark {version}; there is one for {', '.join(PACKAGES)}")
-    home, package = packages_home(), PACKAGES[version]
-    jars = tuple(jar_of(each, home) for each in (package, *BESIDE))
-    trouble = "" if all(each.exists() for each in jars) else fetch([package], home, MOST_SECONDS)
+    home, packages = packages_home(), PACKAGES[version]
+    jars = tuple(jar_of(each, home) for each in packages)
+    trouble = "" if all(each.exists() for each in jars) else fetch(packages[:1], home, MOST_SECONDS)
     if all(each.exists() for each in jars):
         return DeltaRuntime(jars)
-    return DeltaRuntime((), f"the jars of {package} cannot be had: {trouble}")
+    return DeltaRuntime((), f"the jars of {packages[0]} cannot be had: {trouble}")

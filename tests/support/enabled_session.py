@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
 from secateur.io.spark.planner import session_rule
+from tests.support.older_spark import condition_of
 
 SWITCH = "secateur.enabled"
 
@@ -47,7 +48,7 @@ def answer(spark: SparkSession, query: str, *, pruned: bool) -> list[str]:
         frame = spark.sql(query)
         return [str(frame.dtypes), *sorted(map(repr, frame.collect()))]
     except PySparkException as error:
-        return [error.getCondition() or type(error).__name__]
+        return [condition_of(error) or type(error).__name__]
     except Py4JJavaError as error:  # of a task
         return re.findall(r"\[([A-Z_0-9.]+)\]", str(error))[:1]
     finally:

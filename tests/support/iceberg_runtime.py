@@ -15,7 +15,10 @@ import pyspark
 from secateur.demo.spark_packages import fetch, jar_of
 from tests.support.spark_packages import packages_home
 
-PACKAGES = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}  # by version of Spark
+PACKAGES = {  # by version of Spark
+    "3.5": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0",
+    "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+}
 MOST_SECONDS = 90  # to fetch 48 MB; without a network it takes some 5
 
 

@@ -20,7 +20,8 @@ from secateur.io.spark.iceberg.task_json import DataFile, DeleteFile, ReadTask, 
 
 def java_table(spark: SparkSession, name: str) -> Any:
     """Iceberg's Java object of a table, as Spark's catalog has it: ``lake.db.events``."""
-    return spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    jvm: Any = spark._jvm
+    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
 
 
 def location(spark: SparkSession, name: str) -> str:
@@ -52,14 +53,16 @@ def add_equality_deletes(
     Java's whose spec and partition it gets. A file of an unpartitioned spec deletes from all partitions; `spec_id` may
     choose an older spec than the current one. The same commit adds the data files `adding`.
     """
-    jvm, table = spark._jvm, java_table(spark, name)
+    jvm: Any = spark._jvm
+    table = java_table(spark, name)
     ids = {column: table.schema().findField(column).fieldId() for column in rows.column_names}
     path = Path(table.location().removeprefix("file:")) / "data" / f"equality-{uuid.uuid4()}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     fields = [field.with_metadata({"PARQUET:field_id": str(ids[field.name])}) for field in rows.schema]
     pq.write_table(rows.cast(pa.schema(fields)), path)
 
-    array = spark.sparkContext._gateway.new_array(jvm.int, len(ids))
+    gateway: Any = spark.sparkContext._gateway
+    array = gateway.new_array(jvm.int, len(ids))
     for i, id_ in enumerate(ids.values()):
         array[i] = id_
     number = beside.specId() if beside is not None else spec_id
@@ -81,13 +84,15 @@ def add_equality_deletes(
 def data_files(spark: SparkSession, name: str) -> list[Any]:
     """The live data files, as Java has them."""
     found = java_table(spark, name).newScan().planFiles()
-    files = spark._jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
+    jvm: Any = spark._jvm
+    files = jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
     return [each.file() for each in files]
 
 
 def planned(spark: SparkSession, name: str, snapshot_id: int | None = None) -> tuple[list[ReadTask], dict[int, Spec]]:
     """What Iceberg itself plans for a full scan: every live file, whole, with its deletes; and the specs."""
-    iceberg = spark._jvm.org.apache.iceberg
+    jvm: Any = spark._jvm
+    iceberg = jvm.org.apache.iceberg
     table = java_table(spark, name)
     scan = table.newScan() if snapshot_id is None else table.newScan().useSnapshot(snapshot_id)
     schemas = [json.loads(iceberg.SchemaParser.toJson(each)) for each in table.schemas().values()]

@@ -23,6 +23,7 @@ from pyspark.sql.functions import lit
 import secateur as sec
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.io.scan.read_path import asks_hidden_metadata, is_read_by_spark
+from secateur.io.spark.version import IS_3
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import columns, is_supported
@@ -163,7 +164,7 @@ def check_source(spark: SparkSession, root: Path, predicates: Sequence[str], ans
     zone = spark.conf.get("spark.sql.session.timeZone")
     source = spark.read.format("secateur").option("time_zone", zone)
     predicates = [text for text in predicates if "_metadata" not in text]  # a column that the format does not have
-    if not predicates:
+    if not predicates or IS_3:  # which has no Python data sources
         return
     table = sec.open_table(str(root))
     asked = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from secateur import errors
 from secateur.errors import PackageMissing, SecateurError
+from secateur.index.build.spark_calls import arrow_of, ended_with_caller
 from secateur.index.build.tasks import TASKS_PER_CORE, RunTasks, Work, run_in_process, shares
 
 if TYPE_CHECKING:
@@ -48,17 +48,9 @@ def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
             for share in batch.column(0).to_pylist():
                 yield from _results(work(numbers[share]))
 
-    tag = f"secateur-{uuid.uuid4().hex[:8]}"
-    spark.addTag(tag)
-    try:
-        results = (
-            spark.range(0, tasks, 1, tasks).mapInArrow(task, "result binary, error string, message string").toArrow()
-        )
-    except BaseException:
-        spark.interruptTag(tag)
-        raise
-    finally:
-        spark.removeTag(tag)
+    with ended_with_caller(spark):
+        frame = spark.range(0, tasks, 1, tasks).mapInArrow(task, "result binary, error string, message string")
+        results = arrow_of(frame)
     for error, message in zip(results["error"].to_pylist(), results["message"].to_pylist(), strict=True):
         if error:
             raise getattr(errors, error)(message)

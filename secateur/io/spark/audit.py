@@ -19,6 +19,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import array_contains, col, expr, lit, when
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
+from secateur.index.build.spark_calls import arrow_of
 from secateur.index.build.spark_tasks import task_count
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.planned_scan import PlannedScan
@@ -127,7 +128,7 @@ def _matches(spark: SparkSession, asked: Sequence[Asked], numbers: Sequence[int]
         *hidden_names[:-1], *flags, *(value.alias(f"{hidden_names[0]}{i}") for i, value in enumerate(shown))
     )
     any_: Column = reduce(lambda a, b: a | b, (col(f"{hidden_names[-1]}{number}") for number in numbers))
-    for row in rows.where(any_).limit(MOST_MATCHES).toArrow().to_pylist():
+    for row in arrow_of(rows.where(any_).limit(MOST_MATCHES)).to_pylist():
         values = ", ".join(f"{name} = {row[f'{hidden_names[0]}{i}']}" for i, name in enumerate(names[:MOST_VALUES]))
         for number in numbers:
             if row[f"{hidden_names[-1]}{number}"]:

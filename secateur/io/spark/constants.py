@@ -8,6 +8,8 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from secateur.index.build.spark_calls import arrow_of
+
 MOST_KEPT = 1024
 _DECIDING = (  # settings that can affect the value of a constant expression
     "spark.sql.session.timeZone",
@@ -38,5 +40,5 @@ def _asked(settings: tuple[str, ...], sql: str) -> pa.Scalar | None:
     session = SparkSession.getActiveSession()
     with contextlib.suppress(Exception):  # an overflow, a text that is not a number, a missing function
         if session is not None:
-            return session.sql(f"SELECT {sql} AS value").toArrow().column(0)[0]
+            return arrow_of(session.sql(f"SELECT {sql} AS value")).column(0)[0]
     return None

@@ -11,6 +11,7 @@ from pyspark.sql.functions import broadcast, col, expr
 from pyspark.sql.types import StructField, StructType
 
 from secateur.errors import UnsupportedPredicate
+from secateur.index.build.spark_calls import arrow_of, frame_of
 from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.file_reader import spark_schema
@@ -35,7 +36,7 @@ def keys_of_frame(frame: DataFrame, names: Sequence[str], *, null_safe: bool) ->
     Spark computes either. The columns of the keys are called by their positions in `names`.
     """
     chosen = frame.select(*(col(quoted_name(name)).alias(str(i)) for i, name in enumerate(names))).distinct()
-    keys = chosen.limit(MOST_KEYS + 1).toArrow()
+    keys = arrow_of(chosen.limit(MOST_KEYS + 1))
     if keys.num_rows <= MOST_KEYS:
         return JoinKeys(keys, null_safe)
     kinds = [kind_of(field.type) for field in keys.schema]
@@ -61,7 +62,7 @@ def _intervals(keys: DataFrame, name: str) -> pa.Table:
         if arrow is not None:
             yield pa.RecordBatch.from_arrays([_values(ends, arrow) for ends in _merged(spans)], ["first", "last"])
 
-    found = column.mapInArrow(covered, schema).toArrow()
+    found = arrow_of(column.mapInArrow(covered, schema))
     ends = [keys_of(values.combine_chunks()).words[0] for values in found.columns]
     arrays = [_values(side, found.schema.field(0).type) for side in _merged([(ends[0], ends[1])])]
     return pa.table(arrays, ["first", "last"])
@@ -111,5 +112,5 @@ def _frame_of(fields: Sequence[Field], keys: JoinKeys | ManyKeys, binder: Binder
     table = pa.table(cast_rows(fields, keys, binder), [str(i) for i in range(len(fields))])
     if not table.num_rows:
         return spark.createDataFrame([], spark_schema(table.schema))
-    frame = spark.createDataFrame(table, spark_schema(table.schema))
+    frame = frame_of(spark, table, spark_schema(table.schema))
     return broadcast(frame) if table.nbytes <= BROADCAST_BYTES else frame

@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
 from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, UnsupportedTable
+from secateur.index.build import spark_calls
 from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader, block_reader
@@ -275,9 +276,8 @@ def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
 def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
     """Return a DataFrame whose partition i holds the one row (i, tasks[i])."""
     n = len(tasks)
-    frame = spark.createDataFrame(
-        pa.table({"number": pa.array(np.arange(n), pa.int32()), "task": pa.array(tasks, pa.binary())})
-    )
+    rows = pa.table({"number": pa.array(np.arange(n), pa.int32()), "task": pa.array(tasks, pa.binary())})
+    frame = spark_calls.frame_of(spark, rows, spark_schema(rows.schema))
     if n == 1:
         return frame
     if hasattr(frame, "repartitionById"):

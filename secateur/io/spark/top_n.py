@@ -12,6 +12,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
 
 from secateur.errors import EvaluationError, OldCalendar
+from secateur.index.build import spark_calls
 from secateur.io.scan.first_rows import FirstRows
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_path import asks_hidden_metadata, needs_collations
@@ -53,5 +54,4 @@ def frame_of(batches: Sequence[pa.RecordBatch], schema: StructType, spark: Spark
     """Return rows that lie here as a local relation."""
     if not batches:
         return spark.createDataFrame([], schema)
-    # Spark loses all rows of a table that begins with two empty chunks.
-    return spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks(), schema)
+    return spark_calls.frame_of(spark, pa.Table.from_batches(batches), schema)

@@ -33,7 +33,7 @@ def reader() -> Callable[[Node], Shape]:
 
     def shape_of(node: Node) -> Shape:
         kind = node.productPrefix()  # the name of its class
-        return _value(converter.apply(node)) if kind == "Literal" else _shape(node, kind)
+        return value_of_literal(converter.apply(node)) if kind == "Literal" else _shape(node, kind)
 
     return shape_of
 
@@ -46,9 +46,9 @@ def root(column: Any) -> Node:
 def _shape(node: Node, kind: str) -> Shape:
     match kind:
         case "UnresolvedAttribute" if not node.isMetadataColumn():
-            return Name(tuple(map(str, _items(node.nameParts()))))
+            return Name(tuple(map(str, items(node.nameParts()))))
         case "UnresolvedFunction" if not node.isDistinct() and not node.isInternal():
-            return FunctionShape(str(node.functionName()), list(_items(node.arguments())))
+            return FunctionShape(str(node.functionName()), list(items(node.arguments())))
         case "UnresolvedFunction":
             raise refuse(f"the function {node.functionName()!r}, which SQL does not have")
         case "Alias":
@@ -56,7 +56,7 @@ def _shape(node: Node, kind: str) -> Shape:
         case "Cast":
             return Casted(node.child(), sql_type(node.dataType().simpleString()), _is_safe(node.evalMode()))
         case "CaseWhenOtherwise":
-            branches = [(branch._1(), branch._2()) for branch in _items(node.branches())]
+            branches = [(branch._1(), branch._2()) for branch in items(node.branches())]
             return CaseShape(branches, node.otherwise().get() if node.otherwise().isDefined() else None)
         case "UnresolvedExtractValue":
             return Item(node.child(), node.extraction())
@@ -85,27 +85,28 @@ _SAID = {
 
 def _resolved(expression: Any) -> Shape:
     """Return the shape of an expression that Spark has resolved: ``frame.a``, ``frame["address.zip"]``."""
-    path = _resolved_path(expression)
+    path = resolved_path(expression)
     if path:
         return Name(path)
     kind = expression.productPrefix()
     raise refuse(_SAID.get(kind, f"a column with a part of kind {kind}"))
 
 
-def _resolved_path(expression: Any) -> tuple[str, ...]:
+def resolved_path(expression: Any) -> tuple[str, ...]:
+    """Return the path of a column or field that Spark has resolved; empty for other expressions."""
     match expression.productPrefix():
         case "AttributeReference":
             return (str(expression.name()),)
         case "Alias":
-            return _resolved_path(expression.child())
+            return resolved_path(expression.child())
         case "GetStructField":
-            parent = _resolved_path(expression.child())
+            parent = resolved_path(expression.child())
             return (*parent, str(expression.extractFieldName())) if parent else ()
         case _:
             return ()
 
 
-def _value(literal: Any) -> Value:
+def value_of_literal(literal: Any) -> Value:
     """Return a literal as Spark resolves it. Composite values (an array) are not literals."""
     if literal.productPrefix() != "Literal":
         raise refuse(f"the literal {literal.toString()}")
@@ -125,7 +126,7 @@ def _is_safe(mode: Any) -> bool:
     return True
 
 
-def _items(sequence: Any) -> Iterator[Any]:
+def items(sequence: Any) -> Iterator[Any]:
     """Yield the elements of a Scala sequence."""
     for i in range(sequence.size()):
         yield sequence.apply(i)

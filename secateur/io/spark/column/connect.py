@@ -22,6 +22,7 @@ from secateur.io.spark.column.shapes import (
     refuse,
     value_of,
 )
+from secateur.io.spark.version import IS_3
 from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.expressions import split_name
@@ -58,9 +59,9 @@ def shape_of(node: Node) -> Shape:
         case "CallFunction":
             return FunctionShape(node._name, node._args)
         case "ColumnAlias":
-            return Renamed(node.children[0])
+            return Renamed(node._parent if IS_3 else node.children[0])
         case "CastExpression":
-            return Casted(node._expr, _type(node._data_type), _is_safe(node._eval_mode))
+            return Casted(node._expr, _type(node._data_type), _is_safe(getattr(node, "_eval_mode", None)))
         case "CaseWhen":
             return CaseShape(node._branches, node._else_value)
         case "UnresolvedExtractValue":

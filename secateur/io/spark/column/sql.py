@@ -14,7 +14,7 @@ from decimal import Decimal
 from pyspark.sql.column import Column
 
 from secateur.errors import InvalidPredicate
-from secateur.io.spark.column import classic, connect
+from secateur.io.spark.column import classic, classic_3, connect
 from secateur.io.spark.column.shapes import (
     CaseShape,
     Casted,
@@ -29,11 +29,14 @@ from secateur.io.spark.column.shapes import (
     refuse,
 )
 from secateur.io.spark.to_spark import is_active_ansi
+from secateur.io.spark.version import IS_3
 from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.nodes import Literal, quoted_name
 from secateur.pruning.predicate.parse import parse
 
 __all__ = ["Column", "sql_of"]
+
+of_classic = classic_3 if IS_3 else classic
 
 _INFIX = {
     **{op: op for op in ("+", "-", "*", "/", "%", "=", "<=>", "<", "<=", ">", ">=", "&", "|", "^")},
@@ -55,7 +58,7 @@ def sql_of(column: Column) -> str:
     try:
         if connect.is_column(column):
             return _Writer(connect.shape_of).statement(connect.root(column))
-        return _Writer(classic.reader()).statement(classic.root(column))
+        return _Writer(of_classic.reader()).statement(of_classic.root(column))
     except RecursionError:
         raise InvalidPredicate("the column is nested too deeply: join its conditions in one row of & or |") from None
 

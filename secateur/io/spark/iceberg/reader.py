@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from secateur.errors import StalePlan
+from secateur.io.spark.version import java_source, settings_of, staged_by
 
 __all__ = ["find_table", "read_tasks"]
 
@@ -183,7 +184,7 @@ def read_tasks(spark: SparkSession, name: str, tasks: Sequence[str], schema_id: 
     if not java.stage(spark._jsparkSession, name, -1 if schema_id is None else schema_id, id_, "\n".join(tasks)):
         raise StalePlan(f"the table {name} no longer has the schema {schema_id}")
     try:
-        frame = spark.read.format("iceberg").load(id_)
+        frame = spark.read.format("iceberg").options(**staged_by(id_)).load(id_)
         java.removeWith(frame._jdf, id_)
     except BaseException:
         java.remove(id_)
@@ -210,7 +211,7 @@ def _without_catalog(identifier: tuple[str, ...], catalog: str) -> Iterator[tupl
 
 
 def _iceberg_catalogs(spark: SparkSession) -> list[str]:
-    settings = spark.conf.getAll
+    settings = settings_of(spark)
     names = [key.removeprefix(_CATALOG) for key, value in settings.items() if value in _CATALOGS]
     return sorted(name for name in names if "." not in name and not name.startswith("default_"))
 
@@ -239,7 +240,7 @@ def _compiled(gateway: JavaGateway) -> Any:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setTargetVersion(8)
         compiler.setParentClassLoader(loader)
-        compiler.cook(_SOURCE)
+        compiler.cook(java_source(_SOURCE))
         return compiler.getClassLoader().loadClass("secateur.iceberg.StagedTasks").newInstance()
     except _JAVA_ERRORS:
         return None

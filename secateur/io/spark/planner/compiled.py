@@ -15,6 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from secateur.io.spark.version import java_source
+
 SOURCES = files("secateur.io.spark.planner") / "java"
 TABLE, RULE, ICEBERG, DELTA = "PrunedTable", "EnableRule", "IcebergScan", "DeltaRelation"
 METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
@@ -24,8 +26,8 @@ _shown: set[Any] = set()  # gateways
 
 def compiled(gateway: Any, name: str) -> Any:
     """Return a class and, by its loader, those that it uses. Raises Py4JError if Spark's classes do not fit."""
-    sources = ((each.name, each.read_text(encoding="utf-8")) for each in SOURCES.iterdir())
-    return _loader(gateway, tuple(sorted(sources))).loadClass(f"secateur.{name}")
+    sources = {each.name: java_source(each.read_text(encoding="utf-8")) for each in SOURCES.iterdir()}
+    return _loader(gateway, tuple(sorted(sources.items()))).loadClass(f"secateur.{name}")
 
 
 def compiled_beside(other: Any, name: str) -> Any:

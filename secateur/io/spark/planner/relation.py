@@ -27,6 +27,7 @@ from secateur.io.spark.file_reader import has_filesystem, spark_schema
 from secateur.io.spark.planner.compiled import TABLE, compiled
 from secateur.io.spark.planner.planner import Planned, Planner
 from secateur.io.spark.planner.protocol import is_local, place_of
+from secateur.io.spark.version import classic
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import METADATA
 from secateur.io.tables.places import any_absolute
@@ -114,7 +115,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     if isinstance(asked, Planner):
         java.allowPartial()
     plan = relation.create(java, none, none)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    return DataFrame(classic(jvm).Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
 def first_line(error: Exception) -> str:

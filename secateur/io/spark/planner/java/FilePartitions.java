@@ -12,16 +12,15 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.StructField;
+import scala.collection.Iterator;
 import scala.collection.immutable.Map;
-import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractFunction0;
 
 /** Splits and packs the ranges of an answer into the partitions of a scan, as Spark does with files. */
 final class FilePartitions {
     /** The partitions of a scan, or all ranges in one partition. */
     static FilePartition[] of(Answer answer, PrunedScan scan, boolean inOne) {
         SparkSession spark = scan.table.spark;
-        long most = inOne ? Long.MAX_VALUE : FilePartition.maxSplitBytes(spark, new Total(answer, spark));
+        long most = inOne ? Long.MAX_VALUE : SplitSize.of(answer, spark);
         List pieces = pieces(answer, scan, most);
         if (inOne) {
             if (pieces.isEmpty()) return new FilePartition[0];
@@ -33,8 +32,9 @@ final class FilePartitions {
                 return Long.compare(((PartitionedFile) b).length(), ((PartitionedFile) a).length());
             }
         });
-        List found = CollectionConverters.asJava(
-            FilePartition.getFilePartitions(spark, PrunedTable.seq(pieces), most));
+        List found = new ArrayList();
+        Iterator all = FilePartition.getFilePartitions(spark, PrunedTable.seq(pieces), most).iterator();
+        while (all.hasNext()) found.add(all.next());
         return (FilePartition[]) found.toArray(new FilePartition[0]);
     }
 
@@ -69,15 +69,4 @@ final class FilePartitions {
         }
         return new GenericInternalRow(values);
     }
-}
-
-/** Bytes to read plus the cost of opening files, from which Spark computes the size of a split. */
-final class Total extends AbstractFunction0 {
-    private final long bytes;
-
-    Total(Answer answer, SparkSession spark) {
-        bytes = answer.lengths() + answer.start.length * spark.sessionState().conf().filesOpenCostInBytes();
-    }
-
-    public Object apply() { return bytes; }
 }

@@ -20,9 +20,11 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 public final class IcebergScan implements Function {
     public Object apply(Object given) {
         Object[] parts = (Object[]) given;
+        SparkSession session = (SparkSession) parts[0];
         DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) parts[1];
         Scan scan = relation.scan();
         if (!scan.getClass().getName().equals("org.apache.iceberg.spark.source.SparkBatchQueryScan")) return null;
+        if (session.version().startsWith("3.")) return "for Spark 3.5, Iceberg's scans do not tell their snapshot";
         if (relation.keyGroupedPartitioning().isDefined()) return "its tasks are grouped by partition keys";
         Object target = relation.relation().table();
         if (target instanceof RowLevelOperationTable) target = ((RowLevelOperationTable) target).table();
@@ -30,7 +32,7 @@ public final class IcebergScan implements Function {
         Table table = ((SparkTable) target).table();
         if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
         try {
-            return NarrowedScan.of((SparkSession) parts[0], table, scan, (List) parts[2], (EnableRule) parts[3]);
+            return NarrowedScan.of(session, table, scan, (List) parts[2], (EnableRule) parts[3]);
         } catch (Exception error) {
             ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));
             return String.valueOf(error.getMessage());

@@ -22,6 +22,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -32,7 +33,7 @@ final class Obstacles {
 
     static String of(LogicalRelation relation, HadoopFsRelation files) {
         if (files.fileFormat().getClass() != ParquetFileFormat.class) return "not Spark's reader of Parquet files";
-        if (relation.isStreaming() || relation.stream().isDefined()) return "a streaming relation";
+        if (relation.isStreaming() || hasStream(relation)) return "a streaming relation";
         Class index = files.location().getClass();
         if (index != InMemoryFileIndex.class && index != CatalogFileIndex.class) return "files are listed by " + index;
         if (files.bucketSpec().isDefined()) return "a bucketed table";
@@ -40,6 +41,11 @@ final class Obstacles {
         String reason = ofColumns(relation, files);
         if (reason == null) reason = ofOptions(files);
         return reason == null ? ofSettings() : reason;
+    }
+
+    /** Whether a relation has a stream: its fifth field, which Spark 3.5 does not have. */
+    private static boolean hasStream(LogicalRelation relation) {
+        return relation.productArity() > 4 && ((Option) relation.productElement(4)).isDefined();
     }
 
     private static String ofColumns(LogicalRelation relation, HadoopFsRelation files) {

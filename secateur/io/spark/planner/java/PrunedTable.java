@@ -13,8 +13,9 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.$colon$colon;
+import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A table that Spark's own Parquet reader scans, restricted to the row groups that can match according to Python.
@@ -66,5 +67,10 @@ public class PrunedTable implements Table, SupportsRead, SupportsMetadataColumns
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new PrunedScanBuilder(this, options); }
 
-    public static Seq seq(List list) { return CollectionConverters.asScala(list).toList(); }
+    /** A list of Scala's; its converters differ between versions of Scala. */
+    public static Seq seq(List list) {
+        scala.collection.immutable.List found = Nil$.MODULE$;
+        for (int i = list.size() - 1; i >= 0; i--) found = new $colon$colon(list.get(i), found);
+        return found;
+    }
 }
