@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
 import secateur as sec
-from tests.support.enabled_session import answer, enabled, plan_of, pruning, reasons, require_same
+from secateur.io.spark.planner.session_rule import plans_of
+from tests.support.enabled_session import answer, answers, enabled, plan_of, pruning, reasons, require_same
 
 ROWS, FILES, BLOCKS = 3_000, 3, 30
 
@@ -226,6 +227,13 @@ def test_values_of_a_small_side_prune_while_the_query_runs(spark: SparkSession, 
     joined = spark.table("events").join(broadcast(small), spark.table("events").uid == small.key)
     assert sorted(row.uid for row in joined.collect()) == [0, 1]
     assert "2 of 30 row groups after run-time filters" in plan_of(joined)
+    plans = [plans_of(spark, number) for number in answers(joined)]
+    ((plan, narrowed),) = [each for each in plans if each[0] is not None]
+    assert plan is not None and narrowed is not None
+    assert (len(plan.survivors.blocks), len(narrowed.survivors.blocks)) == (BLOCKS, 2)
+    alone = spark.table("events").where("id = 5")
+    alone.collect()
+    assert [plans_of(spark, number)[1] for number in answers(alone)] == [None]
     both = joined.select("id").unionAll(spark.table("events").select("id"))
     assert both.count() == ROWS + 2
 
