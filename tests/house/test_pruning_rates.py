@@ -60,12 +60,10 @@ def test_conditions_that_different_rows_meet(rows: Rows) -> None:
     assert rows.met_apart(Question("", "a = 2 OR b = 0"), everything) == 0
 
 
-PARTS = st.sampled_from(
-    ["a = 3", "a > 2", "a <= 8", "a BETWEEN 2 AND 3", "a IN (1, 9)", "s LIKE 'x%'", "s LIKE '%x'", "b IS NULL"]
-    + ["b IS NOT NULL", "abs(a) = 3", "s = 'xy'"]
-)
+COMPARISONS = ("a = 3", "a > 2", "a <= 8", "a BETWEEN 2 AND 3", "a IN (1, 9)", "s = 'xy'", "abs(a) = 3")
+OTHERS = ("s LIKE 'x%'", "s LIKE '%x'", "b IS NULL", "b IS NOT NULL")
 CONDITIONS = st.recursive(
-    PARTS,
+    st.sampled_from([*COMPARISONS, *OTHERS]),
     lambda some: st.one_of(
         st.tuples(some, st.sampled_from(["AND", "OR"]), some).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         some.map(lambda condition: f"NOT ({condition})"),
