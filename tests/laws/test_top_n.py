@@ -200,6 +200,40 @@ def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
     assert len(set(read)) == len(read) == 3  # 20 matching rows lie in 3 blocks of 100
 
 
+NUMBERS = st.integers(-50, 50)
+
+
+@given(
+    values=st.lists(st.lists(NUMBERS, min_size=1, max_size=6), min_size=1, max_size=12)
+    | st.lists(st.lists(st.none() | NUMBERS, min_size=1, max_size=6), min_size=1, max_size=12),
+    n=st.integers(1, 8),
+    descending=st.booleans(),
+    nulls_first=st.booleans(),
+)
+def test_of_blocks_that_overlap_those_with_the_best_bounds_are_left(
+    values: list[list[int | None]],
+    n: int,
+    descending: bool,
+    nulls_first: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """A bound of numbers is a value of its block: n blocks with the best ones hold n rows that are as good."""
+    root = tmp_path_factory.mktemp("overlap")
+    with pq.ParquetWriter(root / "a.parquet", pa.schema([("x", pa.int64())])) as writer:
+        for block in values:
+            writer.write_table(pa.table({"x": pa.array(block, pa.int64())}))
+    order = "x" + SPELLED[descending, nulls_first][0]
+    plan = sec.prune(sec.open_table(str(root)), "true", order_by=order, limit=n, strict=True)
+    rows = [{"x": each} for block in values for each in block]
+    check([("x", descending, nulls_first)], rows, n, plan.to_arrow().to_pylist())
+    known = [[each for each in block if each is not None] for block in values]
+    sign = -1 if descending else 1
+    fronts = sorted(min(sign * each for each in block) for block in known if block)
+    if len(fronts) >= n and not (nulls_first and any(None in block for block in values)):
+        reach = sum(front <= fronts[n - 1] for front in fronts)
+        assert len(plan.blocks) <= reach
+
+
 BLOCKS, OF_BLOCK = 40, 10  # of a table whose blocks may have any number of matches
 
 
