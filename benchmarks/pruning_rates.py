@@ -49,14 +49,14 @@ def pruning_rates(setting: Setting) -> Result:
     return Result(sizes, kept=tuple(kept), notes=rates.notes)
 
 
-def measured_rates(setting: Setting) -> Rates:
-    """Everything measured; Spark runs for what it reads alone, and for TPC-H and TPC-DS."""
+def measured_rates(setting: Setting, sparse: int = 1) -> Rates:
+    """Everything measured, but each n-th query of TPC; Spark runs for these, and for what it reads alone."""
     with spark_session() as spark, _settled(spark):
         every = EVERY_SMALL if setting.scale < SMALL else 1
         own = [
             each for workload in WORKLOADS for copy in copies(setting, workload) for each in _scans(copy, spark, every)
         ]
-        sql = sql_scans(setting, spark)
+        sql = sql_scans(setting, spark, sparse)
     return Rates((*own, *sql.scans), tuple(sql.queries), tuple(sql.notes))
 
 

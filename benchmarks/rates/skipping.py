@@ -1,4 +1,4 @@
-"""What table formats' own libraries skip: whole files, by the bounds in their metadata."""
+"""What others skip by bounds: the libraries of table formats whole files, by their metadata, pyarrow row groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import sqlglot
 from deltalake import DeltaTable
 from pyiceberg import expressions
@@ -33,13 +34,18 @@ COMPARED: Mapping[type[exp.Expr], Any] = {
     exp.LTE: ice.LessThanOrEqual,
 }
 
+FOOTERS = "bounds in footers"  # as pyarrow uses them
+
 
 class NotPushed(Exception):
     """The libraries have no such condition."""
 
 
 def formats_own(copy: Copy, question: Question) -> dict[str, np.ndarray]:
-    """The blocks of the files that the format's own library leaves, by its name: bool of shape (n_blocks,)."""
+    """The blocks that the format's own library leaves, by its name: bool of shape (n_blocks,).
+
+    Those of Iceberg and Delta leave whole files; of a directory's files, pyarrow leaves row groups by their footers.
+    """
     match copy.reference:
         case StaticTable() as table:
             tasks = table.scan(row_filter=pushed(question.sql)).plan_files()
@@ -48,7 +54,12 @@ def formats_own(copy: Copy, question: Question) -> dict[str, np.ndarray]:
             data = delta.to_pyarrow_dataset()
             found = data.get_fragments(filter=in_arrow(pushed(question.sql), data.schema))
             return {"deltalake": _in_files(copy, {copy.path(unquote(each.path)) for each in found})}
-    return {}
+    files = list(ds.dataset(str(copy.home), format="parquet").get_fragments())
+    condition = in_arrow(pushed(question.sql), files[0].physical_schema)
+    left = np.zeros(len(copy.blocks), bool)
+    for file in files:
+        left[[copy.numbers[file.path, group.id] for group in file.subset(condition).row_groups]] = True
+    return {FOOTERS: left}
 
 
 def _in_files(copy: Copy, paths: set[str]) -> np.ndarray:

@@ -50,13 +50,13 @@ class SqlScans:
     notes: list[str] = field(default_factory=list)
 
 
-def sql_scans(setting: Setting, spark: SparkSession) -> SqlScans:
-    """Run all queries, with pruning and without, in a session whose plans show all of their scans.
+def sql_scans(setting: Setting, spark: SparkSession, sparse: int = 1) -> SqlScans:
+    """Run each n-th query, with pruning and without, in a session whose plans show all of their scans.
 
     Raises AssertionError if answers differ, or a block is lost.
     """
     found = SqlScans()
-    for bench in sql_benches(setting):
+    for bench in sql_benches(setting, sparse):
         with enabled(spark, [each.table for each in bench.tables.values()]):
             for each in bench.tables.values():
                 spark.read.parquet(str(each.directory)).createOrReplaceTempView(each.name)

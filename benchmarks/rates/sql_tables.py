@@ -77,8 +77,8 @@ class SqlBench:
     queries: Mapping[int, str]
 
 
-def sql_benches(setting: Setting) -> list[SqlBench]:
-    """Both benchmarks in both layouts; at a small scale, fewer queries of less data."""
+def sql_benches(setting: Setting, sparse: int) -> list[SqlBench]:
+    """Both benchmarks in both layouts; at a small scale, fewer queries of less data. Of these each n-th."""
     found = []
     for name, source in SOURCES.items():
         if setting.scale < source.least_scale:
@@ -86,7 +86,7 @@ def sql_benches(setting: Setting) -> list[SqlBench]:
         factor = max(source.least_factor, source.factor * setting.scale)
         home = setting.prepared(f"rates-{name}-{factor:g}", partial(_write, make=partial(source.make, factor=factor)))
         told = json.loads((home / "queries.json").read_text())
-        every = max(1, round(source.every / setting.scale))
+        every = max(1, round(source.every / setting.scale)) * sparse
         queries = {int(number): query for number, query in list(told["queries"].items())[::every]}
         for layout in LAYOUTS:
             tables = {path.name: _table(home, path, told["rows"]) for path in sorted((home / layout).iterdir())}

@@ -28,6 +28,7 @@ class Group:
     ideal: int
     pruned: dict[str, int]
     others: dict[str, int]  # of whoever looked at all of the scans
+    served: tuple[int, int]  # kept and ideal of the scans for which the index has a structure
 
     def share(self, blocks: int) -> float:
         """Some blocks over all of them."""
@@ -61,6 +62,10 @@ def groups(scans: Iterable[Measured]) -> Iterator[Group]:
             sum(scan.ideal.blocks for scan in each),
             {name: sum(scan.pruned.get(name, 0) for scan in each) for name in TECHNIQUES},
             {name: sum(scan.others[name] for scan in each) for name in sorted(names)},
+            (
+                sum(scan.kept.blocks for scan in each if scan.served),
+                sum(scan.ideal.blocks for scan in each if scan.served),
+            ),
         )
 
 

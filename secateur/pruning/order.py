@@ -232,7 +232,7 @@ def earlier(column: OrderColumn, a: Boundary | None, b: Boundary | None) -> Boun
         known = [each for each in (a, b) if each is not None]
         return min(known, key=lambda each: each.rank, default=None)
     first, second = (b, a) if column.descending else (a, b)
-    assert first.keys is not None and second.keys is not None
+    assert first.keys is not None and second.keys is not None, "both were looked at above"
     return a if bool(less(first.keys, second.keys)[0]) else b
 
 

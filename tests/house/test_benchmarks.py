@@ -136,7 +136,7 @@ def test_pruning_rates_are_told_by_technique(spark: SparkSession, data: Path) ->
     blocks = [kept for kept in result["kept"] if kept["unit"] == "blocks" and kept["pruned"]]
     assert all(sum(kept["pruned"].values()) == kept["total"] - kept["kept"]["secateur"] for kept in blocks)
     peers = {name for kept in blocks for name in kept["kept"]}
-    assert peers == {"secateur", "Spark alone", "PyIceberg", "deltalake"}
+    assert peers == {"secateur", "Spark alone", "bounds in footers", "PyIceberg", "deltalake"}
 
 
 def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> None:
