@@ -95,13 +95,15 @@ no block matches whole, all are kept, and reading stops at the last row that is 
 
 
 def _techniques(scans: Sequence[Measured]) -> Iterator[str]:
-    everything, kept = sum(scan.all.blocks for scan in scans), sum(scan.kept.blocks for scan in scans)
-    rows, ideal = sum(scan.all.rows for scan in scans), sum(scan.ideal.blocks for scan in scans)
+    blocks, rows, size = (
+        _percent(sum(getattr(scan.all, unit) - getattr(scan.kept, unit) for scan in scans), _all(scans, unit))
+        for unit in ("blocks", "rows", "bytes")
+    )
+    ideal = _percent(sum(scan.all.blocks - scan.ideal.blocks for scan in scans), _all(scans, "blocks"))
     yield "## Share of blocks pruned per technique\n"
     yield _paragraph(
-        f"All {len(scans):,} scans of directories, of {everything:,} blocks: {_percent(everything - kept, everything)}"
-        f" of the blocks are pruned, the ideal prunes {_percent(everything - ideal, everything)}; of the rows,"
-        f" {_percent(rows - sum(scan.kept.rows for scan in scans), rows)}."
+        f"All {len(scans):,} scans of directories, of {_all(scans, 'blocks'):,} blocks: {blocks} of the blocks are pruned,"
+        f" the ideal prunes {ideal}; of the rows {rows}, of the bytes {size}."
     )
     yield "| technique | scans that ask for it | in which it prunes | blocks before | pruned | median where it prunes |"
     yield "|---|---|---|---|---|---|"
@@ -197,6 +199,10 @@ def _scans(scans: Sequence[Measured]) -> Iterator[str]:
             ]
             yield f"| {pair[0].name} | {pair[0].served or 'nothing'} | {' | '.join(cells)} |"
         yield ""
+
+
+def _all(scans: Sequence[Measured], unit: str) -> int:
+    return sum(getattr(scan.all, unit) for scan in scans)
 
 
 def _paragraph(text: str) -> str:

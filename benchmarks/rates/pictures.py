@@ -35,7 +35,9 @@ def draw_techniques(groups: Sequence[Group], path: Path) -> None:
                 start += width
             axis.barh(row, 100 - start, 0.62, start, color=KEPT, label=None if row else "kept")
             ideal = 100 - 100 * group.share(group.ideal)
-            axis.plot([ideal, ideal], [row - 0.42, row + 0.42], color=IDEAL, label=None if row else "right of it: the ideal")
+            axis.plot(
+                [ideal, ideal], [row - 0.42, row + 0.42], color=IDEAL, label=None if row else "right of it: the ideal"
+            )
         _dress(axis, [f"{group.table} ({group.scans} scans)" for group in groups], "% of the blocks of all scans")
         _save(figure, axis, path)
 
