@@ -102,8 +102,8 @@ def _techniques(scans: Sequence[Measured]) -> Iterator[str]:
     ideal = _percent(sum(scan.all.blocks - scan.ideal.blocks for scan in scans), _all(scans, "blocks"))
     yield "## Share of blocks pruned per technique\n"
     yield _paragraph(
-        f"All {len(scans):,} scans of directories, of {_all(scans, 'blocks'):,} blocks: {blocks} of the blocks are pruned,"
-        f" the ideal prunes {ideal}; of the rows {rows}, of the bytes {size}."
+        f"All {len(scans):,} scans of directories, of {_all(scans, 'blocks'):,} blocks: {blocks} of the blocks are"
+        f" pruned, the ideal prunes {ideal}; of the rows {rows}, of the bytes {size}."
     )
     yield "| technique | scans that ask for it | in which it prunes | blocks before | pruned | median where it prunes |"
     yield "|---|---|---|---|---|---|"
