@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
+from pyspark.sql.functions import broadcast, col
 
 import secateur as sec
 from secateur.io.spark.planner.session_rule import plans_of
@@ -227,15 +227,25 @@ def test_values_of_a_small_side_prune_while_the_query_runs(spark: SparkSession, 
     joined = spark.table("events").join(broadcast(small), spark.table("events").uid == small.key)
     assert sorted(row.uid for row in joined.collect()) == [0, 1]
     assert "2 of 30 row groups after run-time filters" in plan_of(joined)
-    plans = [plans_of(spark, number) for number in answers(joined)]
-    ((plan, narrowed),) = [each for each in plans if each[0] is not None]
-    assert plan is not None and narrowed is not None
-    assert (len(plan.survivors.blocks), len(narrowed.survivors.blocks)) == (BLOCKS, 2)
-    alone = spark.table("events").where("id = 5")
-    alone.collect()
-    assert [plans_of(spark, number)[1] for number in answers(alone)] == [None]
     both = joined.select("id").unionAll(spark.table("events").select("id"))
     assert both.count() == ROWS + 2
+
+
+def test_plans_of_a_scan_before_and_after_the_values_of_a_join(spark: SparkSession, lake: str) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        small = spark.createDataFrame([(i, f"k{i}") for i in range(10)], "key bigint, label string")
+        joined = spark.table("events").join(broadcast(small.where("label < 'k2'")), col("uid") == col("key"))
+        alone = spark.table("events").where("id = 5")
+        assert (joined.count(), alone.count()) == (2, 1)
+        for frame in (joined, alone):
+            frame.collect()
+        ((plan, narrowed),) = [plans_of(spark, number) for number in answers(joined)]
+        assert plan is not None and narrowed is not None
+        assert (len(plan.survivors.blocks), len(narrowed.survivors.blocks)) == (BLOCKS, 2)
+        assert [plans_of(spark, number)[1] for number in answers(alone)] == [None]
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_run_time_filters_of_many_joins_are_few(spark: SparkSession, lake: str) -> None:

@@ -57,9 +57,8 @@ def answer(spark: SparkSession, query: str, *, pruned: bool) -> list[str]:
 
 
 def answers(frame: DataFrame) -> list[int]:
-    """The numbers of the answers that the pruned scans of a query's plan have."""
+    """The numbers of the answers that the pruned scans of a query have; its plan is not adaptive, which hides them."""
     plan: Any = frame._jdf.queryExecution().executedPlan()
-    plan = plan.executedPlan() if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec" else plan
     leaves = plan.collectLeaves()
     scans = [leaves.apply(i) for i in range(leaves.length())]
     pruned = [leaf.scan().answer() for leaf in scans if leaf.getClass().getSimpleName() == "BatchScanExec"]
