@@ -229,8 +229,8 @@ def boundary_at_fronts(column: OrderColumn, zones: Zones, has_value: np.ndarray,
 def earlier(column: OrderColumn, a: Boundary | None, b: Boundary | None) -> Boundary | None:
     """Return the earlier one of two boundaries, of which each holds; None if there is neither."""
     if a is None or b is None or a.rank != b.rank or a.keys is None or b.keys is None:
-        known = [each for each in (a, b) if each is not None]
-        return min(known, key=lambda each: each.rank, default=None)
+        known = [boundary for boundary in (a, b) if boundary is not None]
+        return min(known, key=lambda boundary: boundary.rank, default=None)
     first, second = (b, a) if column.descending else (a, b)
     assert first.keys is not None and second.keys is not None, "both were looked at above"
     return a if bool(less(first.keys, second.keys)[0]) else b

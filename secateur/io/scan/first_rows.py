@@ -119,8 +119,8 @@ class FirstRows:
     @property
     def _expected(self) -> int:
         """How many more blocks have the missing rows, if they match as often as those that were read."""
-        found, read = self.ranked.rows.num_rows, int(np.count_nonzero(~self.unread))
-        return math.ceil((self.n - found) * read / found) if 0 < found < self.n else len(self.unread)
+        held, read = self.ranked.rows.num_rows, int(np.count_nonzero(~self.unread))
+        return math.ceil((self.n - held) * read / held) if 0 < held < self.n else len(self.unread)
 
     def _read(self, blocks: np.ndarray) -> None:
         self.unread[blocks] = False
