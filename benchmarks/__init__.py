@@ -27,6 +27,7 @@ A result has ``workload``, ``description``, ``seconds`` (of the whole workload, 
 ==================  ===================================================================================
 
 An element of ``kept`` says how much of a table a predicate left: ``table``, ``predicate``, ``unit`` (blocks, pages,
-rows), ``total``, ``ideal`` (those that really hold a match, the matching rows; null where it was not counted) and
-``kept``, by who pruned.
+rows, bytes), ``total``, ``ideal`` (those that really hold a match, the matching rows; null where it was not counted),
+``kept``, by who pruned, and ``pruned``, what each technique pruned of what those before it left, where they are told
+apart.
 """

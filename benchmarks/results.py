@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.timing import Timing, quartiles
@@ -42,6 +42,7 @@ class Kept:
     total: int
     ideal: int | None
     kept: Mapping[str, int]
+    pruned: Mapping[str, int] = field(default_factory=dict)  # by secateur's techniques, where they are told apart
 
 
 @dataclass(frozen=True)

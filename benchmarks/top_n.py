@@ -61,10 +61,15 @@ def _by_bounds(table: ScaleTable, column: str) -> tuple[np.ndarray, Kept]:
 
 
 def _needed(bounds: Bounds, rows: int) -> np.ndarray:
-    """The blocks that may hold one of the greatest rows, where each block has so many."""
+    """The blocks that may hold one of the greatest rows, where each block has so many, one of them at its bound."""
     lower, upper = bounds
-    blocks = -(-N // rows)
-    return np.flatnonzero(upper >= np.partition(lower, len(lower) - blocks)[len(lower) - blocks])
+    sure = [_greatest(lower, -(-N // rows)), _greatest(upper, N)]
+    return np.flatnonzero(upper >= max(sure))
+
+
+def _greatest(values: np.ndarray, n: int) -> int:
+    """The n-th greatest value; one that is no greater than any, if there are fewer."""
+    return int(np.partition(values, len(values) - n)[len(values) - n]) if n <= len(values) else int(values.min())
 
 
 def topn_filtered(setting: Setting) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent.parent / "docs" / "tpc.md"
 TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
-SORTED_BY = {"lineitem": "l_shipdate", "orders": "o_orderdate"}  # others lie as they were generated
+SORTED_BY = {"lineitem": "l_shipdate", "orders": "o_orderdate"}
 KEYS = ("key", "_sk")  # how names of columns end that get a bloom filter
 
 
@@ -53,39 +53,55 @@ class Line:
     indexed: int
 
 
-def tpch(directory: Path) -> Bench:
-    """Scale factor 0.05; the two large tables by date, as a pipeline that loads day by day leaves them."""
-    tables = {}
-    for name in TPCH_TABLES:
-        data = generated(directory, 0.05, name)
-        tables[name] = data.sort_by(SORTED_BY[name]) if name in SORTED_BY else data
-    return Bench("TPC-H, scale factor 0.05", 1000, tables, TPCH)
+def tpch(directory: Path, factor: float = 0.05) -> Bench:
+    """The tables as they are generated."""
+    tables = {name: generated(directory, factor, name) for name in TPCH_TABLES}
+    return Bench(f"TPC-H, scale factor {factor:g}", 1000, tables, TPCH)
 
 
-def tpc_ds(directory: Path, every: int) -> Bench:
-    """Scale factor 0.01; sales and returns by date."""
+def tpc_ds(directory: Path, every: int, factor: float = 0.01) -> Bench:
+    """The tables as they are generated; each n-th query."""
     generator = tpcds.generator()
     if generator.python is None:
         raise click.ClickException(generator.reason)
-    generator.generate(0.01, directory)
-    tables = {path.stem: pq.read_table(path) for path in directory.glob("*.parquet")}
-    ordered = {name: _by_date(data) for name, data in tables.items()}
+    generator.generate(factor, directory)
+    tables = {path.stem: pq.read_table(path) for path in sorted(directory.glob("*.parquet"))}
     queries = {number: query for number, query in tpcds.queries(directory).items() if number % every == 1 % every}
-    return Bench("TPC-DS, scale factor 0.01", 500, ordered, queries)
+    return Bench(f"TPC-DS, scale factor {factor:g}", 500, tables, queries)
 
 
-def _by_date(data: pa.Table) -> pa.Table:
-    dates = [each for each in data.column_names if each.endswith(("sold_date_sk", "returned_date_sk"))]
-    return data.sort_by(dates[0]) if dates else data
+def by_date(bench: Bench) -> Bench:
+    """The large tables by date, as a pipeline that loads day by day leaves them; others as they were generated."""
+    tables = {}
+    for name, data in bench.tables.items():
+        date = date_column(name, data.column_names)
+        tables[name] = data.sort_by(date) if date else data
+    return replace(bench, tables=tables)
+
+
+def date_column(table: str, columns: list[str]) -> str | None:
+    """The column by which a pipeline would leave a table in order: of sales, returns, orders and their lines."""
+    dates = [each for each in columns if each.endswith(("sold_date_sk", "returned_date_sk"))]
+    return SORTED_BY.get(table) or (dates[0] if dates else None)
+
+
+def keys_of(schema: pa.Schema) -> list[str]:
+    """The columns that get a bloom filter."""
+    return [each.name for each in schema if each.name.endswith(KEYS) and pa.types.is_integer(each.type)]
+
+
+def write_rows(bench: Bench, directory: Path) -> None:
+    """Write the tables, each as one file in a directory of its name."""
+    for name, data in bench.tables.items():
+        (directory / name).mkdir(parents=True)
+        pq.write_table(data, directory / name / "a.parquet", row_group_size=bench.rows)
 
 
 def write(bench: Bench, directory: Path, spark: SparkSession) -> None:
     """Write and index the tables, and name them in the session."""
+    write_rows(bench, directory)
     for name, data in bench.tables.items():
-        (directory / name).mkdir()
-        pq.write_table(data, directory / name / "a.parquet", row_group_size=bench.rows)
-        keys = [each.name for each in data.schema if each.name.endswith(KEYS) and pa.types.is_integer(each.type)]
-        sec.build_index(sec.open_table(str(directory / name)), bloom=keys)
+        sec.build_index(sec.open_table(str(directory / name)), bloom=keys_of(data.schema))
         spark.read.parquet(str(directory / name)).createOrReplaceTempView(name)
 
 
@@ -97,7 +113,7 @@ def measured(bench: Bench, spark: SparkSession) -> Iterator[Line]:
             spark.conf.set(SWITCH, switch)
             frame = spark.sql(query)
             rows = sorted(map(repr, frame.collect()))
-            found[switch] = rows, list(_rows_read(frame._jdf.queryExecution().executedPlan()))
+            found[switch] = rows, list(rows_read(frame._jdf.queryExecution().executedPlan()))
         (own, alone), (ours, indexed) = found["false"], found["true"]
         if own != ours:
             raise AssertionError(f"query {number} of {bench.name} has other rows with pruning")
@@ -106,20 +122,26 @@ def measured(bench: Bench, spark: SparkSession) -> Iterator[Line]:
         yield Line(number, *(sum(-(-rows // bench.rows) for rows in each) for each in scans))
 
 
-def _rows_read(plan: Any) -> Iterator[tuple[str, int]]:
-    """The tables that a plan scans, with the rows that left each scan; those of its subqueries too."""
+def rows_read(plan: Any) -> Iterator[tuple[str, int]]:
+    """The tables that a plan scans, with the rows that left each scan."""
+    for leaf in leaves(plan):
+        kind = leaf.getClass().getSimpleName()
+        if kind == "FileSourceScanExec":
+            yield leaf.relation().location().rootPaths().head().getName(), rows_out(leaf)
+        elif kind == "BatchScanExec":
+            yield Path(leaf.table().name()).name, rows_out(leaf)
+
+
+def leaves(plan: Any) -> Iterator[Any]:
+    """The leaves of a plan in Spark's driver, and of its subqueries."""
     subqueries = plan.subqueriesAll()
     for each in (plan, *(subqueries.apply(i) for i in range(subqueries.length()))):
-        leaves = each.collectLeaves()
-        for leaf in (leaves.apply(i) for i in range(leaves.length())):
-            kind = leaf.getClass().getSimpleName()
-            if kind == "FileSourceScanExec":
-                yield leaf.relation().location().rootPaths().head().getName(), _output(leaf)
-            elif kind == "BatchScanExec":
-                yield Path(leaf.table().name()).name, _output(leaf)
+        found = each.collectLeaves()
+        yield from (found.apply(i) for i in range(found.length()))
 
 
-def _output(leaf: Any) -> int:
+def rows_out(leaf: Any) -> int:
+    """The rows that left a scan that has run."""
     return int(leaf.metrics().apply("numOutputRows").value())
 
 
@@ -135,7 +157,7 @@ def main(only: tuple[str, ...], every: int, page: Path) -> None:
         for name in only:
             directory = Path(home) / name
             (directory / "made").mkdir(parents=True)
-            bench = tpch(directory / "made") if name == "tpch" else tpc_ds(directory / "made", every)
+            bench = by_date(tpch(directory / "made") if name == "tpch" else tpc_ds(directory / "made", every))
             write(bench, directory, spark)
             parts.append(table_of(bench, list(measured(bench, spark))))
     page.write_text("\n".join(parts))

@@ -26,6 +26,7 @@ from benchmarks.one_append import one_append
 from benchmarks.outliers import outliers
 from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
+from benchmarks.pruning_rates import pruning_rates
 from benchmarks.read_peers import read_peers
 from benchmarks.read_sweep import read_sweep
 from benchmarks.results import Result
@@ -106,4 +107,9 @@ WORKLOADS = (
     Workload("tpch_needles", "order keys and parts of comments in TPC-H, scale factor 0.1: blocks kept", tpch_needles),
     Workload("lookup_s3", "prune() and read one of 4M rows on S3 with 15 ms latency (needs Spark and s3a)", lookup_s3),
     Workload("tpch_pruning", "the pruning rate on TPC-H lineitem, scale factor 0.1 (needs Spark once)", tpch_pruning),
+    Workload(
+        "pruning_rates",
+        "scans of events, logs, TPC-H, TPC-DS: kept beside the ideal (needs Spark)",
+        pruning_rates,
+    ),
 )

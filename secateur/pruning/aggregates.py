@@ -1,12 +1,7 @@
 """Answer aggregates from statistics where these are exact, and find the blocks that may improve on the best value.
 
 A block's statistics answer for its rows if all of them match and none is deleted. Its row count is then exact, and so
-is its null count if known. A bound is a value of the block if
-
-- both bounds are equal: it is the only value;
-- it is a number, a date or an instant: such bounds are exact if known. Text may have been truncated;
-- for floating types, it also is not zero, whose sign bounds do not record, and, as an upper bound, not NaN, which also
-  stands for an unknown NaN count.
+is its null count if known; :mod:`secateur.pruning.valued_bounds` says which bounds are values of the block.
 
 For MIN and MAX any block can be skipped whose bound is no better than a known value: bounds hold for all rows.
 """
@@ -28,24 +23,18 @@ from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.zones import Zones, unknown_zones
+from secateur.pruning.valued_bounds import is_value
+from secateur.pruning.zones import unknown_zones
 from secateur.values import (
-    NAN_KEY,
     Key,
-    Keys,
     Kind,
-    constant_keys,
-    float_key,
-    greatest_keys,
     greatest_per_group,
     is_float,
     keys_from,
     keys_of,
     kind_of,
-    least_key,
     least_per_group,
     ordered_kind,
-    same_width,
     scalar_of,
 )
 
@@ -53,7 +42,6 @@ COUNT, MIN, MAX = "count", "min", "max"
 FUNCTIONS = (COUNT, MIN, MAX)
 
 Result: TypeAlias = "int | pa.Scalar | None"  # a count; or the value of MIN or MAX, None if there is none
-_ZERO = float_key(0.0)
 
 
 @dataclass(frozen=True)
@@ -126,28 +114,8 @@ def side_of(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Side:
     zones = blocks.zones(aggregate.field) or unknown_zones(kind, len(blocks))
     nulls = null_counts(aggregate.field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)
-    exact = complete & has_value & _is_value(zones, aggregate.field.type, greatest)
+    exact = complete & has_value & is_value(zones, aggregate.field.type, greatest)
     return Side(fronts_of(OrderColumn(aggregate.field, descending=greatest, nulls_first=False), zones), exact)
-
-
-def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:
-    """Return where a block with values has one of them as its bound."""
-    kind, n = zones.lower.kind, len(zones.lower)
-    only = _equal(zones.lower, zones.upper)
-    if kind is Kind.BYTES:
-        return only
-    keys_at_end = zones.upper if greatest else zones.lower
-    unknown = greatest_keys(kind, n) if greatest else constant_keys(least_key(kind), kind, n)
-    known = ~_equal(keys_at_end, unknown)
-    if is_float(type_):
-        (keys,) = keys_at_end.words
-        return known & (keys != _ZERO) & (only | (keys != NAN_KEY))
-    return known
-
-
-def _equal(a: Keys, b: Keys) -> np.ndarray:
-    a, b = same_width([a, b])
-    return np.logical_and.reduce([x == y for x, y in zip(a.words, b.words, strict=True)])
 
 
 def null_counts(field: Field, blocks: Blocks) -> np.ndarray:

@@ -21,6 +21,7 @@ from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.rangeset import between
 from secateur.pruning.row_values import column as column_in
 from secateur.pruning.statistics import Statistics
+from secateur.pruning.valued_bounds import is_value
 from secateur.pruning.zones import Zones, unknown_zones
 from secateur.values import Key, Keys, Kind, keys_of, kind_of, least_key, less, ordered_kind, successor
 
@@ -207,6 +208,32 @@ def boundary_of(column: OrderColumn, zones: Zones, rows: np.ndarray, nulls: np.n
     reached = before + np.cumsum(counted[among])
     at = int(np.searchsorted(reached, n))
     return Boundary(VALUES, tails.take(among[at : at + 1])) if at < len(among) else None
+
+
+def boundary_at_fronts(column: OrderColumn, zones: Zones, has_value: np.ndarray, n: int) -> Boundary | None:
+    """Return the n-th front of units that have a row there, n at least 1; None if too few are known to.
+
+    `has_value` says in which units all rows are sure to be in the answer if they are early enough, and not all NULL.
+
+    Soundness
+    ---------
+    Each of n units has a row at its front, no later than the n-th of these fronts; they are n different rows.
+    """
+    fronts = zones.upper if column.descending else zones.lower
+    units = np.flatnonzero(has_value & is_value(zones, column.field.type, column.descending))
+    if len(units) < n:
+        return None
+    return Boundary(VALUES, fronts.take(_earliest(fronts, units, n, column.descending)[n - 1 : n]))
+
+
+def earlier(column: OrderColumn, a: Boundary | None, b: Boundary | None) -> Boundary | None:
+    """Return the earlier one of two boundaries, of which each holds; None if there is neither."""
+    if a is None or b is None or a.rank != b.rank or a.keys is None or b.keys is None:
+        known = [boundary for boundary in (a, b) if boundary is not None]
+        return min(known, key=lambda boundary: boundary.rank, default=None)
+    first, second = (b, a) if column.descending else (a, b)
+    assert first.keys is not None and second.keys is not None, "both were looked at above"
+    return a if bool(less(first.keys, second.keys)[0]) else b
 
 
 def _earliest(tails: Keys, units: np.ndarray, n: int, descending: bool) -> np.ndarray:

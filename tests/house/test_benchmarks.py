@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 TINY = "0.002"
 IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
-OWN = {"lookup_s3", "tpch_pruning", "needle_beside", "plan_synthetic", "plan_range"}
+OWN = {"lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"}
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
 RATIO = {"subject", "value", "unit", "reference", "reference_value", "ratio", "low", "high", "goal"}
-KEPT = {"table", "predicate", "unit", "total", "ideal", "kept"}
+KEPT = {"table", "predicate", "unit", "total", "ideal", "kept", "pruned"}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,19 @@ def test_tpch_pruning_keeps_no_less_than_the_ideal(spark: SparkSession, data: Pa
     assert {kept["table"] for kept in result["kept"]} == {"generated", "clustered"}
     assert {kept["unit"] for kept in result["kept"]} == {"blocks", "pages", "rows"}
     assert result["notes"] == []
+
+
+def test_pruning_rates_are_told_by_technique(spark: SparkSession, data: Path) -> None:
+    result = run_json("pruning_rates", data)
+    check(result, "pruning_rates")
+    formats = [f"{name}, {order}" for name in ("events", "logs") for order in ("generated", "clustered")]
+    own = {f"{each}, {format_}" for each in formats for format_ in ("directory", "Iceberg", "Delta")}
+    sql = {f"TPC-H, {order}, SQL" for order in ("generated", "clustered")}
+    assert own | sql <= {kept["table"] for kept in result["kept"]}
+    blocks = [kept for kept in result["kept"] if kept["unit"] == "blocks" and kept["pruned"]]
+    assert all(sum(kept["pruned"].values()) == kept["total"] - kept["kept"]["secateur"] for kept in blocks)
+    peers = {name for kept in blocks for name in kept["kept"]}
+    assert peers == {"secateur", "Spark alone", "bounds in footers", "PyIceberg", "deltalake"}
 
 
 def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> None:

@@ -6,6 +6,7 @@ import functools
 import pickle
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.model import BuildOptions
+from secateur.io.scan.first_rows import FirstRows
 from secateur.scan import Scan
 from tests.support.local_build import index_here
 from tests.support.profiles import examples
@@ -196,6 +198,102 @@ def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
     found = plan.to_arrow()["x"].to_pylist()
     assert found == [x for x in range(3999, -1, -1) if x % 7 == 3 and x % 2 == 0][:20]
     assert len(set(read)) == len(read) == 3  # 20 matching rows lie in 3 blocks of 100
+
+
+NUMBERS = st.integers(-50, 50)
+
+
+@given(
+    values=st.lists(st.lists(NUMBERS, min_size=1, max_size=6), min_size=1, max_size=12)
+    | st.lists(st.lists(st.none() | NUMBERS, min_size=1, max_size=6), min_size=1, max_size=12),
+    n=st.integers(1, 8),
+    descending=st.booleans(),
+    nulls_first=st.booleans(),
+)
+def test_of_blocks_that_overlap_those_with_the_best_bounds_are_left(
+    values: list[list[int | None]],
+    n: int,
+    descending: bool,
+    nulls_first: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """A bound of numbers is a value of its block: n blocks with the best ones hold n rows that are as good."""
+    root = tmp_path_factory.mktemp("overlap")
+    with pq.ParquetWriter(root / "a.parquet", pa.schema([("x", pa.int64())])) as writer:
+        for block in values:
+            writer.write_table(pa.table({"x": pa.array(block, pa.int64())}))
+    order = "x" + SPELLED[descending, nulls_first][0]
+    plan = sec.prune(sec.open_table(str(root)), "true", order_by=order, limit=n, strict=True)
+    rows = [{"x": each} for block in values for each in block]
+    check([("x", descending, nulls_first)], rows, n, plan.to_arrow().to_pylist())
+    known = [[each for each in block if each is not None] for block in values]
+    sign = -1 if descending else 1
+    fronts = sorted(min(sign * each for each in block) for block in known if block)
+    if len(fronts) >= n and not (nulls_first and any(None in block for block in values)):
+        reach = sum(front <= fronts[n - 1] for front in fronts)
+        assert len(plan.blocks) <= reach
+
+
+BLOCKS, OF_BLOCK = 40, 10  # of a table whose blocks may have any number of matches
+
+
+@given(
+    matches=st.one_of(
+        st.lists(st.integers(0, OF_BLOCK), min_size=BLOCKS, max_size=BLOCKS),
+        st.lists(st.sampled_from([0, 0, 0, 1]), min_size=BLOCKS, max_size=BLOCKS),
+    ),
+    n=st.integers(1, 30),
+    descending=st.booleans(),
+    overlap=st.booleans(),
+)
+def test_waves_read_no_more_than_doubled_ones(
+    matches: list[int], n: int, descending: bool, overlap: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What the rows found let expect ends one wave earlier; it costs at most one wave more, and never a row."""
+    root = tmp_path_factory.mktemp("waves")
+    x = np.arange(BLOCKS * OF_BLOCK)
+    if overlap:  # neighbours share their bounds
+        x = x.reshape(-1, OF_BLOCK, 2).swapaxes(1, 2).ravel()
+    hit = np.concatenate([np.arange(OF_BLOCK) < count for count in matches])
+    pq.write_table(pa.table({"x": x, "hit": hit.astype(int)}), root / "a.parquet", row_group_size=OF_BLOCK)
+    plan = sec.prune(sec.open_table(str(root)), "hit = 1", order_by="x DESC" if descending else "x", limit=n)
+    ours, doubled = (_read_by(search(plan, plan.fields())) for search in (FirstRows, Doubled))
+    expected = np.sort(x[hit])[:: -1 if descending else 1][:n].tolist()
+    assert ours[0] == doubled[0] == expected
+    assert ours[1] <= doubled[1]
+    assert ours[2] <= doubled[2] + 1
+
+
+class Doubled(FirstRows):
+    """Waves of doubled sizes alone."""
+
+    @property
+    def _expected(self) -> int:
+        return len(self.unread)
+
+
+def _read_by(search: FirstRows) -> tuple[list[int], set[int], int]:
+    """The values found, the blocks read, and in how many waves."""
+    waves = []
+    for blocks in search._waves():
+        waves.append(blocks)
+        search._read(blocks)
+    read = np.concatenate([np.zeros(0, np.int64), *waves]).tolist()
+    assert len(set(read)) == len(read)
+    return search.ranked.rows["x"].to_pylist(), set(read), len(waves)
+
+
+@pytest.mark.parametrize(("per_block", "read"), [(1, 10), (3, 4)])
+def test_few_matches_in_every_block_are_read_block_for_block(tmp_path: Path, per_block: int, read: int) -> None:
+    """Ten rows of blocks with one match each lie in ten blocks; doubled waves would read fifteen."""
+    x = np.arange(BLOCKS * OF_BLOCK)
+    pq.write_table(
+        pa.table({"x": x, "hit": (x % OF_BLOCK < per_block).astype(int)}), tmp_path / "a", row_group_size=OF_BLOCK
+    )
+    plan = sec.prune(sec.open_table([str(tmp_path / "a")]), "hit = 1", order_by="x", limit=10)
+    search = FirstRows(plan, plan.fields())
+    assert search.run()
+    assert np.count_nonzero(~search.unread) == read
 
 
 def test_a_plan_says_why_a_block_holds_none_of_the_first_rows(write_table: WriteTable) -> None:

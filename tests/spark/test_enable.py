@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
+from pyspark.sql.functions import broadcast, col
 
 import secateur as sec
+from secateur.io.spark.planner.session_rule import plans_of
 from secateur.io.spark.version import IS_3
-from tests.support.enabled_session import answer, enabled, plan_of, pruning, reasons, require_same
+from tests.support.enabled_session import answer, answers, enabled, plan_of, pruning, reasons, require_same
 from tests.support.older_spark import since_4
 
 ROWS, FILES, BLOCKS = 3_000, 3, 30
@@ -230,6 +231,23 @@ def test_values_of_a_small_side_prune_while_the_query_runs(spark: SparkSession, 
     assert "2 of 30 row groups after run-time filters" in plan_of(joined)
     both = joined.select("id").unionAll(spark.table("events").select("id"))
     assert both.count() == ROWS + 2
+
+
+def test_plans_of_a_scan_before_and_after_the_values_of_a_join(spark: SparkSession, lake: str) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        small = spark.createDataFrame([(i, f"k{i}") for i in range(10)], "key bigint, label string")
+        joined = spark.table("events").join(broadcast(small.where("label < 'k2'")), col("uid") == col("key"))
+        alone = spark.table("events").where("id = 5")
+        assert (joined.count(), alone.count()) == (2, 1)
+        for frame in (joined, alone):
+            frame.collect()
+        ((plan, narrowed),) = [plans_of(spark, number) for number in answers(joined)]
+        assert plan is not None and narrowed is not None
+        assert (len(plan.survivors.blocks), len(narrowed.survivors.blocks)) == (BLOCKS, 2)
+        assert [plans_of(spark, number)[1] for number in answers(alone)] == [None]
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_run_time_filters_of_many_joins_are_few(spark: SparkSession, lake: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from py4j.java_gateway import get_field
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -53,6 +55,15 @@ def answer(spark: SparkSession, query: str, *, pruned: bool) -> list[str]:
         return re.findall(r"\[([A-Z_0-9.]+)\]", str(error))[:1]
     finally:
         spark.conf.unset(SWITCH)
+
+
+def answers(frame: DataFrame) -> list[int]:
+    """The numbers of the answers that the pruned scans of a query have; its plan is not adaptive, which hides them."""
+    plan: Any = frame._jdf.queryExecution().executedPlan()
+    leaves = plan.collectLeaves()
+    scans = [leaves.apply(i) for i in range(leaves.length())]
+    pruned = [leaf.scan().answer() for leaf in scans if leaf.getClass().getSimpleName() == "BatchScanExec"]
+    return [get_field(each, "number") for each in pruned]
 
 
 def require_same(spark: SparkSession, query: str) -> None:

@@ -7,7 +7,8 @@ block is read at most once, and at most n rows are held in memory, besides those
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -90,15 +91,36 @@ class FirstRows:
     def run(self, most_bytes: float = np.inf) -> bool:
         """Read blocks until the answer is certain; give up and return False if that takes more than so many bytes."""
         sizes = surviving_bytes(self.plan)
-        for most in wave_sizes():
-            blocks = self.ahead[:most]
-            if not len(blocks):
-                return True
+        for blocks in self._waves():
             most_bytes -= int(sizes[blocks].sum())
             if most_bytes < 0:
                 return False
             self._read(blocks)
-        raise AssertionError
+        return True
+
+    def _waves(self) -> Iterator[np.ndarray]:
+        """Yield the blocks to read next, until none is needed.
+
+        One wave may be read in two parts, the first of as many blocks as the rows found so far let expect: where every
+        block has few matches, the last and largest wave would be read in vain for the most part. Only one is, so that
+        there are no more than one beyond the doubled ones.
+        """
+        parted = False
+        for most in wave_sizes():
+            first = most if parted else min(most, self._expected)
+            parted = parted or first < most
+            for size in (first, most - first):
+                blocks = self.ahead[:size]
+                if size and not len(blocks):
+                    return
+                if size:
+                    yield blocks
+
+    @property
+    def _expected(self) -> int:
+        """How many more blocks have the missing rows, if they match as often as those that were read."""
+        held, read = self.ranked.rows.num_rows, int(np.count_nonzero(~self.unread))
+        return math.ceil((self.n - held) * read / held) if 0 < held < self.n else len(self.unread)
 
     def _read(self, blocks: np.ndarray) -> None:
         self.unread[blocks] = False

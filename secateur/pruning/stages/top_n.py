@@ -7,6 +7,9 @@ Let the *boundary* T be the least value such that at least n of those rows, coun
 at or before T. A row after T then has n rows before it, so it is not among the first n, whichever of equal rows are
 taken. So a block whose lower bound lies after T holds none of them; one whose lower bound equals T may.
 
+A block whose better bound is a value has a row there. So the n-th best of such bounds is a boundary too, the tighter
+one where blocks overlap: for the ten greatest values of an unclustered column, ten blocks are left.
+
 - An unknown bound is the least or the greatest key, so such a block is kept, and does not lower T.
 - NULLs stand before all values or after them. If they come first, a block that may hold one is kept, and its rows count
   at its upper bound; if at least n NULLs are known, T is NULL. If they come last, only rows that are known not to be
@@ -26,7 +29,17 @@ from dataclasses import replace
 import numpy as np
 
 from secateur.pruning.aggregates import null_counts
-from secateur.pruning.order import Boundary, Fronts, OrderColumn, boundary_of, fronts_of, known_nulls, zones_in
+from secateur.pruning.order import (
+    Boundary,
+    Fronts,
+    OrderColumn,
+    boundary_at_fronts,
+    boundary_of,
+    earlier,
+    fronts_of,
+    known_nulls,
+    zones_in,
+)
 from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 from secateur.pruning.zones import Zones
 
@@ -97,11 +110,13 @@ def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) ->
     complete = np.flatnonzero(matching if touched is None else matching & ~touched[blocks.file])
     zones = zones_in(column, blocks)
     known_zones = zones if len(complete) == len(blocks) else zones.take(complete)
-    boundary = None
-    if len(complete):
-        boundary = boundary_of(
-            column, known_zones, blocks.row_count[complete], _nulls(column, known_zones, survivors, complete), n
-        )
+    if not len(complete):
+        return fronts_of(column, zones), None
+    rows, nulls = blocks.row_count[complete], _nulls(column, known_zones, survivors, complete)
+    boundary = boundary_of(column, known_zones, rows, nulls, n)
+    if column.nullable:  # not the tuples of a sort key, whose bounds are cut
+        has_value = (nulls >= 0) & (nulls < rows)
+        boundary = earlier(column, boundary, boundary_at_fronts(column, known_zones, has_value, n))
     return fronts_of(column, zones), boundary
 
 

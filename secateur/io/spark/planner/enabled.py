@@ -114,6 +114,7 @@ class Enabled:
     _matches: Remembered = field(default_factory=lambda: Remembered(MOST_MATCHES))
     audits: BackgroundAudit = field(default_factory=BackgroundAudit)
     _asked: Remembered = field(default_factory=lambda: Remembered(MOST_PLANS))
+    _narrowest: Remembered = field(default_factory=lambda: Remembered(MOST_PLANS))
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     class Java:
@@ -138,6 +139,11 @@ class Enabled:
         """Return the plan behind a reply, or None if it is no longer kept."""
         asked = self._asked.get(number)
         return asked.scan if isinstance(asked, Answered) else None
+
+    def narrowed(self, number: int) -> PlannedScan | None:
+        """Return what the values of a join left last of the plan behind a reply; None if none came."""
+        scan = self._narrowest.get(number)
+        return scan if isinstance(scan, PlannedScan) else None
 
     def _look(self, location: str) -> bytes:
         """Encode the names of a table's indexed columns; their number is -1 if there is no index."""
@@ -266,6 +272,7 @@ class Enabled:
         predicate = And((asked.predicate, values.predicate))
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         self._audit(question, scan, predicate, settings, lambda found: None)
+        self._narrowest.keep(question.earlier, scan)
         return asked.encoded(Rest(scan), question.earlier)
 
     def _audit(

@@ -89,6 +89,12 @@ def relations(spark: SparkSession) -> list[Relation]:
     return [] if rule is None else list(rule.relations(spark._jsparkSession.sessionUUID()))
 
 
+def plans_of(spark: SparkSession, number: int) -> tuple[PlannedScan | None, PlannedScan | None]:
+    """Return the plan of an answer to a session's scan, and what the values of a join left of it last, if any came."""
+    rule = _rule_of(spark)
+    return (None, None) if rule is None else (rule.python.plan(number), rule.python.narrowed(number))
+
+
 def _rule_of(spark: SparkSession) -> SessionRule | None:
     return _rules.get(spark.sparkContext._gateway) if hasattr(spark, "_jsparkSession") else None
 
