@@ -271,6 +271,7 @@ spark.stop()
 """
 
 
+@since_4  # whose PySpark brings a Connect server
 @pytest.mark.spark
 def test_spark_connect_takes_a_public_read_path(root: Path) -> None:
     """In a process of its own: the client of Connect and Classic do not share one."""

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -81,8 +80,10 @@ def _collected(frame: Any) -> pa.Table:
 def _relation_of(spark: Any, rows: pa.Table, schema: StructType) -> DataFrame:
     """Return rows as a frame of Spark 3.5; at least one row."""
     if not hasattr(spark, "_jsparkSession"):
-        connect, plan = (import_module(f"pyspark.sql.connect.{name}") for name in ("dataframe", "plan"))
-        return connect.DataFrame.withPlan(plan.LocalRelation(rows, schema=schema.json()), spark)
+        from pyspark.sql.connect import dataframe, plan
+
+        of_plan: Any = dataframe.DataFrame
+        return of_plan.withPlan(plan.LocalRelation(rows, schema=schema.json()), spark)
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
