@@ -95,8 +95,8 @@ def require_package(spark: SparkSession) -> None:
         return
     application = str(spark.conf.get("spark.app.id", ""))
     if application not in _have_it:
-        found = _asked(spark, min(_parallelism(spark), _MOST_ASKED))
-        if wrong := sorted({(host, what) for host, what in found if what}):
+        answers = _asked(spark, min(_parallelism(spark), _MOST_ASKED))
+        if wrong := sorted({(host, what) for host, what in answers if what}):
             raise PackageMissing(_message(wrong))
         _have_it.add(application)
 
@@ -107,8 +107,8 @@ def _asked(spark: SparkSession, tasks: int) -> Sequence[HostReport]:
 
     # A function within a function is pickled as it is, and so needs no package to arrive. No Arrow: they may lack it.
     asked = udf(_check(sys.modules["secateur"].__version__), "host string, wrong string", useArrow=False)
-    rows = spark.range(0, tasks, 1, tasks).select(asked("id").alias("found")).collect()
-    return [(row.found.host, row.found.wrong) for row in rows]
+    rows = spark.range(0, tasks, 1, tasks).select(asked("id").alias("answer")).collect()
+    return [(row.answer.host, row.answer.wrong) for row in rows]
 
 
 def _check(version: str) -> Callable[[int], HostReport]:

@@ -123,9 +123,9 @@ def _matches(spark: SparkSession, asked: Sequence[Asked], numbers: Sequence[int]
         for number, is_left_out in hits.items()
     }
     flags = [flag.alias(f"{hidden_names[-1]}{number}") for number, flag in conditions.items()]
-    shown = [col(f"`{name.replace('`', '``')}`").cast("string") for name in names[:MOST_VALUES]]
+    examples = [col(f"`{name.replace('`', '``')}`").cast("string") for name in names[:MOST_VALUES]]
     rows = frame.select(
-        *hidden_names[:-1], *flags, *(value.alias(f"{hidden_names[0]}{i}") for i, value in enumerate(shown))
+        *hidden_names[:-1], *flags, *(value.alias(f"{hidden_names[0]}{i}") for i, value in enumerate(examples))
     )
     any_: Column = reduce(lambda a, b: a | b, (col(f"{hidden_names[-1]}{number}") for number in numbers))
     for row in arrow_of(rows.where(any_).limit(MOST_MATCHES)).to_pylist():

@@ -62,9 +62,9 @@ def _intervals(keys: DataFrame, name: str) -> pa.Table:
         if arrow is not None:
             yield pa.RecordBatch.from_arrays([_values(ends, arrow) for ends in _merged(spans)], ["first", "last"])
 
-    found = arrow_of(column.mapInArrow(covered, schema))
-    ends = [keys_of(values.combine_chunks()).words[0] for values in found.columns]
-    arrays = [_values(side, found.schema.field(0).type) for side in _merged([(ends[0], ends[1])])]
+    intervals = arrow_of(column.mapInArrow(covered, schema))
+    ends = [keys_of(values.combine_chunks()).words[0] for values in intervals.columns]
+    arrays = [_values(side, intervals.schema.field(0).type) for side in _merged([(ends[0], ends[1])])]
     return pa.table(arrays, ["first", "last"])
 
 

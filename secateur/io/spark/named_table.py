@@ -55,16 +55,16 @@ class CatalogEntry:
         """The table's format, in lower case; ``view`` for views."""
         if "VIEW" in self.details.get("Type", "VIEW"):  # a temporary view has no type
             return "view"
-        told = self.details.get("Provider", "").lower()
-        return "parquet" if told == "hive" and _HIVE_PARQUET in self.details.get("Serde Library", "") else told
+        provider = self.details.get("Provider", "").lower()
+        return "parquet" if provider == "hive" and _HIVE_PARQUET in self.details.get("Serde Library", "") else provider
 
     @property
     def location(self) -> str:
         """Where it is. Raises UnsupportedTable if it has no location."""
-        told = self.details.get("Location")
-        if not told:
+        location = self.details.get("Location")
+        if not location:
             raise UnsupportedTable(f"Spark's catalog tells no location of {self.name}")
-        return as_opened_here(told)
+        return as_opened_here(location)
 
     @property
     def has_partitions(self) -> bool:
@@ -133,9 +133,9 @@ def _of_parquet(spark: SparkSession, entry: CatalogEntry, rest: dict[str, Any]) 
 
 def _require_plain(name: str, columns: StructType) -> None:
     """Raise UnsupportedTable for columns with a collation, or with a default that files written before it lack."""
-    told = columns.json()
+    schema = columns.json()
     for lacking, sign in (("a collation", _COLLATIONS), ("a default for older files", _DEFAULT)):
-        if sign in told:
+        if sign in schema:
             raise UnsupportedTable(f"{name} has a column with {lacking}, which is not read by the table's name")
 
 
@@ -144,7 +144,7 @@ def _partitions(spark: SparkSession, entry: CatalogEntry, schema: pa.Schema) -> 
 
     Raises UnsupportedTable on Spark Connect.
     """
-    columns = [each.name for each in spark.catalog.listColumns(entry.name) if each.isPartition]
+    columns = [column.name for column in spark.catalog.listColumns(entry.name) if column.isPartition]
     if not columns or not entry.has_partitions:
         return None
     if not hasattr(spark, "_jsparkSession"):
@@ -159,19 +159,19 @@ def _registered(spark: SparkSession, entry: CatalogEntry, columns: list[str]) ->
     """Ask the catalog for all partitions, which one call encodes: Py4J needs a millisecond for every object."""
     jvm: Any = spark._jvm
     catalog = spark._jsparkSession.sharedState().externalCatalog()
-    found = catalog.listPartitions(entry.details["Database"], entry.details["Table"], jvm.scala.Option.empty())
+    partitions = catalog.listPartitions(entry.details["Database"], entry.details["Table"], jvm.scala.Option.empty())
     mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
     mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
-    told = json.loads(mapper.writeValueAsString(found))
-    folders = [_folder(unquote(each["storage"]["locationUri"]), entry.location) for each in told]
-    values = [pa.array([_value(each["spec"][name]) for each in told], pa.string()) for name in columns]
+    parsed = json.loads(mapper.writeValueAsString(partitions))
+    folders = [_folder(unquote(partition["storage"]["locationUri"]), entry.location) for partition in parsed]
+    values = [pa.array([_value(partition["spec"][name]) for partition in parsed], pa.string()) for name in columns]
     return Registered(pa.array(folders, pa.string()), pa.StructArray.from_arrays(values, names=columns))
 
 
 def _folder(location: str, table: str) -> str:
     """Return a partition's place below the table, or its whole location if it lies elsewhere."""
-    own = as_opened_here(location)
-    return own.removeprefix(f"{table}/")
+    path = as_opened_here(location)
+    return path.removeprefix(f"{table}/")
 
 
 def _value(text: str | None) -> str | None:

@@ -62,10 +62,10 @@ def opened(table: DeltaTable, files: LoggedFiles, zone_name: str) -> OpenedTable
     snapshot = table.snapshot()
     if (snapshot.id, snapshot.state.metadata.id) != (files.version, files.id):
         raise SecateurError(f"{files.location} is another table now")
-    found = open_snapshot_of(snapshot, zone, Faults())
-    if found.catalog.snapshot is None:
+    opened = open_snapshot_of(snapshot, zone, Faults())
+    if opened.catalog.snapshot is None:
         raise SecateurError("the index is gone")
-    return found
+    return opened
 
 
 def reply(files: LoggedFiles, scan: PlannedScan, number: int) -> bytes:

@@ -140,8 +140,8 @@ def scan_question(data: bytes) -> ScanQuestion:
 
 def _all(items: Sequence[Item | None]) -> tuple[Item, ...] | None:
     """Return the items, or None if one is None."""
-    found = tuple(item for item in items if item is not None)
-    return found if len(found) == len(items) else None
+    known = tuple(item for item in items if item is not None)
+    return known if len(known) == len(items) else None
 
 
 class _Reader:
@@ -151,14 +151,14 @@ class _Reader:
         self._data, self._at = data, 0
 
     def number(self) -> int:
-        (found,) = struct.unpack_from(">i", self._data, self._at)
+        (value,) = struct.unpack_from(">i", self._data, self._at)
         self._at += 4
-        return int(found)
+        return int(value)
 
     def limit(self) -> int | None:
         """Read a number of rows; None for all."""
-        (found,) = struct.unpack(">q", self._bytes(8))
-        return None if found < 0 else int(found)
+        (rows,) = struct.unpack(">q", self._bytes(8))
+        return None if rows < 0 else int(rows)
 
     def order_item(self) -> OrderItem | None:
         """Read an item of ORDER BY; None if it is not a column."""
@@ -209,10 +209,10 @@ class _Reader:
 def node_of(node: Catalyst, children: Sequence[Node]) -> Node:
     """Return the equivalent of a Catalyst node. Without one: an opaque node for a condition, None for a value."""
     try:
-        found = _known(node, children)
+        equivalent = _known(node, children)
     except (SecateurError, ValueError, ArithmeticError, pa.ArrowException):  # a value that a Literal cannot hold
-        found = None
-    return Opaque(f"{node.kind} of Spark") if found is None and node.type == "boolean" else found
+        equivalent = None
+    return Opaque(f"{node.kind} of Spark") if equivalent is None and node.type == "boolean" else equivalent
 
 
 def _known(node: Catalyst, children: Sequence[Node]) -> Node:
@@ -247,7 +247,7 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
         case "IsNotNull", (child,):
             return Not(IsNull(child))
         case "In", (operand, *items):
-            literals = tuple(item for each in items if isinstance(item := _bare(each), Literal))
+            literals = tuple(bare for item in items if isinstance(bare := _bare(item), Literal))
             return In(operand, compact(literals)) if len(literals) == len(items) else Among(operand, tuple(items))
         case "Like", (operand, Literal(str(pattern), "string")):
             return Like(operand, pattern, node.detail)

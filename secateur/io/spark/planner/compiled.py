@@ -21,12 +21,12 @@ SOURCES = files("secateur.io.spark.planner") / "java"
 TABLE, RULE, ICEBERG, DELTA = "PrunedTable", "EnableRule", "IcebergScan", "DeltaRelation"
 METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
 
-_shown: set[Any] = set()  # gateways
+_with_metrics: set[Any] = set()  # gateways of the Sparks that have these classes
 
 
 def compiled(gateway: Any, name: str) -> Any:
     """Return a class and, by its loader, those that it uses. Raises Py4JError if Spark's classes do not fit."""
-    sources = {each.name: java_source(each.read_text(encoding="utf-8")) for each in SOURCES.iterdir()}
+    sources = {path.name: java_source(path.read_text(encoding="utf-8")) for path in SOURCES.iterdir()}
     return _loader(gateway, tuple(sorted(sources.items()))).loadClass(f"secateur.{name}")
 
 
@@ -37,13 +37,13 @@ def compiled_beside(other: Any, name: str) -> Any:
 
 @lru_cache(maxsize=4)
 def _loader(gateway: Any, sources: tuple[tuple[str, str], ...]) -> Any:
-    jvm, told = gateway.jvm, dict(sources)
+    jvm, texts = gateway.jvm, dict(sources)
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    _show_to_spark(gateway, parent, {name: told[f"{name}.java"] for name in METRICS if f"{name}.java" in told})
-    found = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+    _show_to_spark(gateway, parent, {name: texts[f"{name}.java"] for name in METRICS if f"{name}.java" in texts})
+    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
     for file, text in sources:
-        found.addResource(f"secateur/{file}", text)
-    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, found, "UTF-8")
+        finder.addResource(f"secateur/{file}", text)
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8")
 
 
 def _show_to_spark(gateway: Any, loader: Any, sources: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ def _show_to_spark(gateway: Any, loader: Any, sources: Mapping[str, str]) -> Non
 
     Where that is another loader, Spark's UI shows no values for them.
     """
-    if loader.getClass().getSimpleName() != "MutableURLClassLoader" or gateway in _shown:
+    if loader.getClass().getSimpleName() != "MutableURLClassLoader" or gateway in _with_metrics:
         return
     directory = Path(tempfile.mkdtemp(prefix="secateur-classes-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -62,4 +62,4 @@ def _show_to_spark(gateway: Any, loader: Any, sources: Mapping[str, str]) -> Non
         compiler.cook(source)
         (directory / "secateur" / f"{name}.class").write_bytes(compiler.getBytecodes().get(f"secateur.{name}"))
     loader.addURL(gateway.jvm.java.io.File(f"{directory}/").toURI().toURL())
-    _shown.add(gateway)
+    _with_metrics.add(gateway)

@@ -28,13 +28,13 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     settings = Settings(use_index=uses_index(), session_time_zone=time_zone, ansi=is_ansi(spark))
     opened = open_snapshot_of(table, known_zone(time_zone), Faults(), use_index=settings.use_index)
-    found = "a public read path was asked for" if via == "public" else of_table(opened, spark, uses_index)
-    if isinstance(found, DataFrame):
-        return found
+    frame_or_reason = "a public read path was asked for" if via == "public" else of_table(opened, spark, uses_index)
+    if isinstance(frame_or_reason, DataFrame):
+        return frame_or_reason
     if via == "transparent":
-        raise ValueError(f"via='transparent' is not there: {found}")
+        raise ValueError(f"via='transparent' is not there: {frame_or_reason}")
     plan = plan_scan(table, Truth(True), Truth(True), settings, opened)
-    return _public(spark, plan).alias(f"secateur reads by a public read path: {found}")
+    return _public(spark, plan).alias(f"secateur reads by a public read path: {frame_or_reason}")
 
 
 def _public(spark: SparkSession, plan: PlannedScan) -> DataFrame:

@@ -154,7 +154,7 @@ class Enabled:
                 snapshot = current_snapshot(table.store, table.cache)
         if snapshot is None:
             return struct.pack(">i", -1)
-        names = [each.name for each in snapshot.schema if kind_of(each.type) is not None]
+        names = [field.name for field in snapshot.schema if kind_of(field.type) is not None]
         return struct.pack(">i", len(names)) + b"".join(map(text_of, names))
 
     def _any_table(self, location: str) -> IndexedTable:
@@ -186,9 +186,9 @@ class Enabled:
             table = self.named.get(location) or table
         if isinstance(table, DeltaTable):
             return table
-        found = open_delta(location) if version is None else open_version(self._delta_table(location, None), version)
-        self._tables.keep(key, found)
-        return found
+        snapshot = open_delta(location) if version is None else open_version(self._delta_table(location, None), version)
+        self._tables.keep(key, snapshot)
+        return snapshot
 
     def _answered(self, digest: bytes, question: ScanRequest) -> bytes:
         if question.earlier:
@@ -225,8 +225,8 @@ class Enabled:
     ) -> bytes:
         """Plan a scan by the filters on some columns, and encode the reply."""
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        found = usable(scan_question(question.asked), columns, settings)
-        predicate, settings = found.predicate, found.settings
+        answerable = usable(scan_question(question.asked), columns, settings)
+        predicate, settings = answerable.predicate, answerable.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         answered = Answered(scan, predicate, settings, columns, encoded)
@@ -236,7 +236,7 @@ class Enabled:
             self._asked.keep(number, replace(answered, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        return encoded(rest_of(scan, found.aggregates), number)
+        return encoded(rest_of(scan, answerable.aggregates), number)
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
         table = self._tables.get((metadata, snapshot_id))
@@ -251,15 +251,15 @@ class Enabled:
         snapshot = current_snapshot(table.store, table.cache)
         if snapshot is None:
             raise SecateurError("the index is gone")
-        found = self._matches.get(digest)
-        if not isinstance(found, MatchedList) or found.snapshot is not snapshot or found.table is not table:
-            found = match(files, table, snapshot)
-        self._matches.keep(digest, found)
-        known = found.current()
+        matched = self._matches.get(digest)
+        if not isinstance(matched, MatchedList) or matched.snapshot is not snapshot or matched.table is not table:
+            matched = match(files, table, snapshot)
+        self._matches.keep(digest, matched)
+        known = matched.current()
         caches = Caches(table.store, table.cache, table.disk)
         footers = FooterBlocks(table, known.listing)
         catalog = open_catalog(known.listing, caches, snapshot, footers.open, Faults(), table.naming)
-        return OpenedTable(table, known.listing, found.schema, catalog, table.metadata_tables.manifests_read), known
+        return OpenedTable(table, known.listing, matched.schema, catalog, table.metadata_tables.manifests_read), known
 
     def _narrowed(self, question: ScanRequest) -> bytes:
         """Narrow an earlier reply; UNKNOWN if that reply is no longer kept."""
@@ -271,7 +271,7 @@ class Enabled:
         values = usable(scan_question(question.asked), asked.columns, settings)
         predicate = And((asked.predicate, values.predicate))
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
-        self._audit(question, scan, predicate, settings, lambda found: None)
+        self._audit(question, scan, predicate, settings, lambda audited: None)
         self._narrowest.keep(question.earlier, scan)
         return asked.encoded(Rest(scan), question.earlier)
 

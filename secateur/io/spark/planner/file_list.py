@@ -80,26 +80,26 @@ def file_list(data: bytes) -> FileList:
     paths = reader.texts(n)
     size, modified = (reader.array(">i8", n).astype(np.int64) for _ in range(2))
     directory = reader.array(">i4", n).astype(np.int64)
-    told = [[reader.optional_text() for _ in partition_columns] for _ in range(reader.number())]
+    texts = [[reader.optional_text() for _ in partition_columns] for _ in range(reader.number())]
     fields, values = [], []
     for number, field in enumerate(partition_columns):
-        found = _values(field.dataType, [row[number] for row in told])
-        if found is not None:
-            fields.append(pa.field(field.name, found.type))
-            values.append(found.take(from_numpy(directory)))
+        partition_values = _values(field.dataType, [row[number] for row in texts])
+        if partition_values is not None:
+            fields.append(pa.field(field.name, partition_values.type))
+            values.append(partition_values.take(from_numpy(directory)))
     return FileList(location, columns, paths, size, modified, Partitions(tuple(fields), tuple(values)))
 
 
 def _values(type_: DataType, texts: Sequence[str | None]) -> pa.Array | None:
     """Decode partition values: dates are days, timestamps microseconds. None if the type is not supported here."""
-    found, name = pa.array(texts, pa.string()), type_.simpleString()
+    values, name = pa.array(texts, pa.string()), type_.simpleString()
     if name in _INTEGERS:
-        return found.cast(to_arrow_type(type_))
+        return values.cast(to_arrow_type(type_))
     if name == "date":
-        return found.cast(pa.int32()).cast(pa.date32())
+        return values.cast(pa.int32()).cast(pa.date32())
     if name in ("timestamp", "timestamp_ntz"):
-        return found.cast(pa.int64()).cast(INSTANT if name == "timestamp" else LOCAL)
-    return found if name == "string" else None
+        return values.cast(pa.int64()).cast(INSTANT if name == "timestamp" else LOCAL)
+    return values if name == "string" else None
 
 
 class Reader:
@@ -113,8 +113,8 @@ class Reader:
         return self._data[self._at - size : self._at]
 
     def number(self) -> int:
-        (found,) = struct.unpack(">i", self.bytes(4))
-        return int(found)
+        (value,) = struct.unpack(">i", self.bytes(4))
+        return int(value)
 
     def text(self) -> str:
         return self.bytes(self.number()).decode()
@@ -126,9 +126,9 @@ class Reader:
         """Read n texts: first the end offset of each, then their bytes."""
         offsets = np.concatenate([[0], self.array(">i4", n)]).astype(np.int32)
         blob = self.bytes(int(offsets[-1]))
-        found = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(blob))
-        found.validate(full=True)
-        return found
+        texts = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(blob))
+        texts.validate(full=True)
+        return texts
 
     def array(self, dtype: str, n: int) -> np.ndarray[Any, Any]:
         return np.frombuffer(self.bytes(n * np.dtype(dtype).itemsize), dtype)

@@ -50,9 +50,9 @@ class MatchedList:
         if self._last is not None and now - self._last[0] < self.table.freshness:
             return self._last[1]
         unchanged = _change_times(self._paths) == self.known.listing.witness
-        found = self.known if unchanged.all() else self.known.among(unchanged)
-        self._last = now, found
-        return found
+        files = self.known if unchanged.all() else self.known.among(unchanged)
+        self._last = now, files
+        return files
 
 
 def match(files: FileList, table: ParquetDirectory, snapshot: Snapshot) -> MatchedList:
@@ -68,7 +68,7 @@ def _change_times(paths: Sequence[str]) -> np.ndarray:
     """Return nanoseconds since the epoch; -1 for a file that cannot be looked up."""
     chunks = [paths[i : i + CHUNK] for i in range(0, len(paths), CHUNK)]
     if len(chunks) < THREADS:
-        return np.array([each for chunk in chunks for each in _looked_up(chunk)], np.int64)
+        return np.array([file for chunk in chunks for file in _looked_up(chunk)], np.int64)
     with ThreadPoolExecutor(THREADS) as threads:
         return np.concatenate([np.array(times, np.int64) for times in threads.map(_looked_up, chunks)])
 
@@ -92,12 +92,12 @@ def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:
     counts: dict[str, int] = {}
     for name in indexed.names:
         counts[name.lower()] = counts.get(name.lower(), 0) + 1
-    types: Mapping[str, DataType] = {each.name: each.dataType for each in relation}
+    types: Mapping[str, DataType] = {field.name: field.dataType for field in relation}
     return pa.schema(
         [
-            each
-            for each in indexed
-            if each.name in types and counts[each.name.lower()] == 1 and _is_part(types[each.name], each.type)
+            field
+            for field in indexed
+            if field.name in types and counts[field.name.lower()] == 1 and _is_part(types[field.name], field.type)
         ]
     )
 
@@ -105,13 +105,13 @@ def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:
 def _is_part(type_: DataType, indexed: pa.DataType) -> bool:
     """Return whether a Spark type equals the indexed type, or is a struct with some of its fields."""
     if isinstance(type_, StructType):
-        known = {each.name: each.type for each in indexed} if pa.types.is_struct(indexed) else {}
-        return all(each.name in known and _is_part(each.dataType, known[each.name]) for each in type_)
+        known = {field.name: field.type for field in indexed} if pa.types.is_struct(indexed) else {}
+        return all(field.name in known and _is_part(field.dataType, known[field.name]) for field in type_)
     try:
-        found = from_arrow_type(indexed, prefer_timestamp_ntz=True)
+        read_type = from_arrow_type(indexed, prefer_timestamp_ntz=True)
     except Exception:  # an Arrow type that Spark does not have
         return False
-    return _nullable(found) == _nullable(type_)
+    return _nullable(read_type) == _nullable(type_)
 
 
 def _nullable(type_: DataType) -> DataType:
@@ -122,9 +122,9 @@ def _nullable(type_: DataType) -> DataType:
         case MapType():
             return MapType(_nullable(type_.keyType), _nullable(type_.valueType))
         case StructType():
-            found = StructType()
-            for each in type_:
-                found = found.add(each.name, _nullable(each.dataType))
-            return found
+            struct = StructType()
+            for field in type_:
+                struct = struct.add(field.name, _nullable(field.dataType))
+            return struct
         case _:
             return type_

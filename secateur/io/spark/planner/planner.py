@@ -85,16 +85,16 @@ class Planner:
         try:
             asked = scan_question(question.asked)
             try:
-                found = self._planned(asked, settings)
+                reply = self._planned(asked, settings)
             except StalePlan:  # a file of a cached listing (`freshness`) is gone
                 self.table.expire()
-                found = self._planned(asked, settings)
+                reply = self._planned(asked, settings)
         except Exception as error:
             reason = f"{type(error).__name__}: {explained(error)}"
             _log.warning("%s: every row group is read: %s", self.table.location, reason)
-            found = self._everything(question.zone, reason)
-        self._require_partitions(found)
-        return found.to_bytes(self.table)
+            reply = self._everything(question.zone, reason)
+        self._require_partitions(reply)
+        return reply.to_bytes(self.table)
 
     def _planned(self, asked: ScanQuestion, settings: Settings) -> ScanReply:
         question = usable(asked, self._binding_schema(), settings)

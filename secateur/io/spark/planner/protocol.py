@@ -134,11 +134,11 @@ def is_local(table: ParquetDirectory) -> bool:
 def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
     """Yield for each file its path, size, milliseconds since the epoch, and partition values."""
     chosen = from_numpy(files)
-    told = [internal_texts(values.take(chosen)) for values in listing.partitions.values]
+    values_of_columns = [internal_texts(values.take(chosen)) for values in listing.partitions.values]
     sizes, modified = listing.size[files].tolist(), (listing.stamp[files] // 1_000_000).tolist()
     for i, path in enumerate(listing.paths.take(chosen).to_pylist()):
         yield text_of(path) + struct.pack(">qq", sizes[i], modified[i])
-        for texts in told:
+        for texts in values_of_columns:
             text = texts[i]
             yield b"\0" if text is None else b"\1" + text_of(text)
 

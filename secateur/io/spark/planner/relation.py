@@ -102,7 +102,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     parts = (
         spark._jsparkSession,
         f"secateur {table.location}",
-        *(_struct(jvm, each) for each in (schema, in_files, spark_schema(pa.schema(partitions)))),
+        *(_struct(jvm, columns) for columns in (schema, in_files, spark_schema(pa.schema(partitions)))),
         listed(jvm, [field.name for field in opened.schema if kind_of(field.type) is not None]),
         asked,
     )
@@ -128,7 +128,7 @@ def _struct(jvm: Any, schema: StructType) -> Any:
 
 
 def listed(jvm: Any, items: Iterable[object]) -> Any:
-    found = jvm.java.util.ArrayList()
+    array = jvm.java.util.ArrayList()
     for item in items:
-        found.add(item)
-    return found
+        array.add(item)
+    return array

@@ -66,7 +66,7 @@ def enable(
     gateway = spark.sparkContext._gateway
     try:
         rule = _rules.get(gateway) or _registered(gateway, uses_index)
-        rule.python.named.update({as_opened_here(each.location): each for each in tables})
+        rule.python.named.update({as_opened_here(table.location): table for table in tables})
         rule.java.enable(spark._jsparkSession)
         if not rule.is_injected:
             rule.java.enableLater(spark._jsparkSession)

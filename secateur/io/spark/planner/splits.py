@@ -59,14 +59,14 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     ends = np.append(first, len(file))
     placed = _placed(blocks, order, np.repeat(partly, np.diff(ends)))
     stored = [stored_ranges(placed[:, ends[i] : ends[i + 1]]) if partly[i] else None for i in range(len(files))]
-    unknown = files[partly & np.array([each is None for each in stored], bool)]
+    unknown = files[partly & np.array([locations is None for locations in stored], bool)]
     starts = dict(zip(unknown.tolist(), _read_starts(scan, unknown), strict=True))
-    found = [
+    ranges_of_files = [
         known if known is not None else chosen(starts.get(number, _WHOLE), row_group[begin:end], int(sizes[number]))
         for number, known, begin, end in zip(files.tolist(), stored, ends[:-1], ends[1:], strict=True)
     ]
-    counts = np.array([ranges.shape[1] for ranges in found], np.int64)
-    start, stop = np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)
+    counts = np.array([ranges.shape[1] for ranges in ranges_of_files], np.int64)
+    start, stop = np.concatenate([np.zeros((2, 0), np.int64), *ranges_of_files], axis=1)
     return ByteRanges(np.repeat(files, counts), start, stop)
 
 

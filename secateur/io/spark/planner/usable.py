@@ -40,15 +40,15 @@ def usable(question: ScanQuestion, schema: pa.Schema, settings: Settings) -> Usa
     which a block that is not read would hide.
     """
     filters, settings = _in_one_zone(question.filters, settings)
-    bound = [(each.predicate, _bound(each.predicate, schema, settings)) for each in filters]
-    found = [predicate for predicate, known in bound if known is not None]
-    is_exact = len(found) == len(question.filters) and all(is_total(known) for _, known in bound if known is not None)
+    bound = [(pushed.predicate, _bound(pushed.predicate, schema, settings)) for pushed in filters]
+    known = [(predicate, condition) for predicate, condition in bound if condition is not None]
+    is_exact = len(known) == len(question.filters) and all(is_total(condition) for _, condition in known)
     if question.limit is not None and is_exact and _is_ordered(question, schema, settings):
         settings = replace(settings, limit=question.limit, order_by=question.order or ())
     aggregates = (question.aggregates or ()) if is_exact and settings.limit is None else ()
     binder = _binder(schema, settings)
-    are_bound = all(each.column is None or _resolves(each.column, binder) for each in aggregates)
-    return Usable(And((Truth(True), *found)), settings, aggregates if are_bound else ())
+    are_bound = all(aggregate.column is None or _resolves(aggregate.column, binder) for aggregate in aggregates)
+    return Usable(And((Truth(True), *(predicate for predicate, _ in known))), settings, aggregates if are_bound else ())
 
 
 def without_limit(settings: Settings) -> Settings:
@@ -84,6 +84,6 @@ def _resolves(column: Column, binder: Binder) -> bool:
 def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:
     """Keep the filters that use the first zone found in them, or no zone; return the settings with this zone."""
     known = list(filters)
-    zones = [zone for each in known for zone in each.zones]
+    zones = [zone for part in known for zone in part.zones]
     zone = zones[0] if zones else settings.session_time_zone
-    return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
+    return [part for part in known if part.zones <= {zone}], replace(settings, session_time_zone=zone)
