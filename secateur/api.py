@@ -280,6 +280,8 @@ def aggregate(
     aggregates: str,
     where: str | Predicate | Column | BooleanExpression | None = None,
     *,
+    params: Mapping[str, object] | Sequence[object] | None = None,
+    since: int | None = None,
     budget_ms: float | None = None,
     use_index: bool = True,
     strict: bool = False,
@@ -324,6 +326,8 @@ def aggregate(
     plan = prune(
         table,
         Truth(True) if where is None else where,
+        params=params,
+        since=since,
         budget_ms=budget_ms,
         use_index=use_index,
         strict=strict,

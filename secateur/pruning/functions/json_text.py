@@ -125,18 +125,18 @@ def _is_beyond_limits(text: str) -> bool:
 
 def _at(value: Any, path: Sequence[Step]) -> str | None:
     """Return the text of a value at a path, None for NULL. Of members with one name, the first with a value counts."""
-    match value, path:
-        case _, ():
-            return _text_of(value)
-        case _Members(members), (str(name), *rest):
-            below = (_at(member, rest) for key, member in members if key == name and member is not None)
-            return next((text for text in below if text is not None), None)
-        case list(), (int(index), *rest) if index < len(value):
-            if value[index] is None:
-                raise _OnlySpark  # NULL for a name, the text "null" for an item
-            return _at(value[index], rest)
-        case _:
-            return None
+    if not path:
+        return _text_of(value)
+    step, *rest = path
+    if isinstance(value, _Members):
+        for name, member in value.members:
+            if name == step and member is not None and (text := _at(member, rest)) is not None:
+                return text
+    elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+        if value[step] is None:
+            raise _OnlySpark  # NULL for a name, the text "null" for an item
+        return _at(value[step], rest)
+    return None
 
 
 def _text_of(value: Any) -> str:
@@ -157,7 +157,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class _Members:
     """The members of an object in order, with those of one name."""
 
-    __match_args__ = ("members",)
+    __slots__ = ("members",)
 
     def __init__(self, members: list[tuple[str, Any]]) -> None:
         self.members = members

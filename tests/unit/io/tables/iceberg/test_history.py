@@ -57,6 +57,22 @@ def test_new_rows(catalog: Catalog, events: Table) -> None:
     assert f"of 2 files, 1 came after snapshot {first}" in plan.explain()
 
 
+def test_aggregates_of_new_rows(events: Table) -> None:
+    first, second, third = snapshots(events)
+    table = sec.open_table(events)
+
+    def counted(since: int, where: str) -> list[dict[str, int | None]]:
+        found: list[dict[str, int | None]] = sec.aggregate(
+            table, "count(*) AS n, min(id) AS id", where, since=since, params={"least": 2}
+        ).to_pylist()
+        return found
+
+    assert counted(first, "true") == [{"n": 2, "id": 1}]
+    assert counted(first, "id >= :least") == [{"n": 1, "id": 2}]
+    assert counted(second, "id < :least") == [{"n": 0, "id": None}]
+    assert counted(third, "true") == [{"n": 0, "id": None}]
+
+
 def test_no_ancestor(catalog: Catalog, events: Table) -> None:
     """Both snapshots are named, and which ones would do."""
     first, second, third = snapshots(events)
