@@ -280,6 +280,7 @@ def aggregate(
     aggregates: str,
     where: str | Predicate | Column | BooleanExpression | None = None,
     *,
+    group_by: str | Sequence[str] = (),
     params: Mapping[str, object] | Sequence[object] | None = None,
     since: int | None = None,
     budget_ms: float | None = None,
@@ -289,10 +290,11 @@ def aggregate(
     ansi: bool | None = None,
     case_sensitive: bool = False,
 ) -> pa.Table:
-    """Compute one row of aggregates over the table's current snapshot, from metadata where that is exact.
+    """Compute aggregates over the table's current snapshot, from metadata where that is exact.
 
     It reads the blocks whose statistics leave a count in doubt, and, for a minimum or maximum, the blocks whose bound
-    is better than the best value known, best bound first.
+    is better than the best value known, best bound first. With `group_by` it also reads the blocks that may hold rows
+    of several groups.
 
     Parameters
     ----------
@@ -302,13 +304,17 @@ def aggregate(
     where
         The predicate that selects the rows, in any form that :func:`prune` takes. The other arguments are those of
         :func:`prune`.
+    group_by
+        Columns, such as ``"country, status"`` or a list: one row for each combination of their values. Costs no reading
+        for partition columns, and where a block holds one value only.
 
     Returns
     -------
     pyarrow.Table
         One row with the values Spark would give: NULLs are ignored, NaN is the greatest value, and over no rows a count
-        is 0 and a minimum or maximum NULL. The schema metadata has two counts as text: ``blocks_by_metadata``, the
-        blocks of the plan that were not read, and ``blocks_read``.
+        is 0 and a minimum or maximum NULL. With `group_by`, a row for every group that has rows, ordered by the values
+        of its columns, which come first; NULL is a group, and sorts before the others. The schema metadata has two
+        counts as text: ``blocks_by_metadata``, the blocks of the plan that were not read, and ``blocks_read``.
 
     Raises
     ------
@@ -319,10 +325,11 @@ def aggregate(
     EvaluationError, StalePlan, InvalidParquet
         From reading blocks.
     """
-    from secateur.io.scan.aggregate import aggregated, bound
-    from secateur.pruning.predicate.parse_aggregates import parse_aggregates
+    from secateur.io.scan.aggregate import aggregated, bound, grouped
+    from secateur.pruning.predicate.parse_aggregates import parse_aggregates, parse_groups
 
     calls = parse_aggregates(aggregates)
+    groups = parse_groups([group_by] if isinstance(group_by, str) else group_by)
     plan = prune(
         table,
         Truth(True) if where is None else where,
@@ -335,7 +342,8 @@ def aggregate(
         ansi=ansi,
         case_sensitive=case_sensitive,
     )
-    return aggregated(plan, bound(plan, calls, case_sensitive=case_sensitive))
+    asked, by = bound(plan, calls, groups, case_sensitive=case_sensitive)
+    return grouped(plan, asked, by) if by else aggregated(plan, asked)
 
 
 def _semi_join(keys: Keys, on: On | None, null_safe: bool) -> SemiJoin:

@@ -44,6 +44,11 @@ def is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:
     return known
 
 
+def has_one_value(zones: Zones) -> np.ndarray:
+    """Return where all values of a block that has some are one, its bound; zeros of either sign are one value."""
+    return _equal(zones.lower, zones.upper)
+
+
 def _equal(a: Keys, b: Keys) -> np.ndarray:
     a, b = same_width([a, b])
     return np.logical_and.reduce([x == y for x, y in zip(a.words, b.words, strict=True)])

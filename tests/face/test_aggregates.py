@@ -21,7 +21,7 @@ from secateur.values import key_of, scalar_of
 from tests.support.local_build import index_here
 from tests.support.profiles import examples
 from tests.support.small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
-from tests.support.tables import WriteTable
+from tests.support.tables import WriteTable, write_file
 
 CALLS = st.sampled_from(
     ["count(*)", "count(p)", "min(p)", "max(p)"]
@@ -68,6 +68,66 @@ def test_aggregates_are_those_of_the_rows(
         assert name not in TYPES or call.startswith("count") or found.type == TYPES[name]
     counts = [int(result.schema.metadata[name]) for name in (b"blocks_by_metadata", b"blocks_read")]
     assert sum(counts) == blocks
+
+
+def group_of(row: Row, names: list[str]) -> tuple[Any, ...]:
+    """The group of a row, as Spark has it: zeros of either sign are one value, and so is NaN."""
+    values = [row.get(name) for name in names]
+    return tuple("NaN" if value != value else 0.0 if value == 0 else value for value in values)
+
+
+@examples(150)
+@given(files(), WHERE, st.lists(CALLS, min_size=1, max_size=3), st.data())
+def test_groups_are_those_of_the_rows(
+    chosen: list[tuple[str, pa.Table, int]], where: Where, calls: list[str], data: st.DataObject
+) -> None:
+    """C49: each row is counted once, in its group, whether its block is read or not."""
+    names = data.draw(st.lists(st.sampled_from(["p", *TYPES]), min_size=1, max_size=3, unique=True))
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in filter(where.holds, rows_of(chosen)):
+        groups.setdefault(group_of(row, names), []).append(row)
+    with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
+        result = sec.aggregate(table, ", ".join(calls), where.sql, group_by=names, strict=True)
+        blocks = len(sec.prune(table, where.sql or "true").blocks)
+    assert result.column_names == [*names, *calls]
+    keys = [group_of(row, names) for row in result.select(names).to_pylist()]
+    assert sorted(map(repr, keys)) == sorted(map(repr, groups))
+    for key, row in zip(keys, result.select(range(len(names), len(names) + len(calls))).to_pylist(), strict=True):
+        rows = groups[key]
+        for call in calls:
+            values = [each.get(call[:-1].split("(")[1]) for each in rows]
+            assert canonical(row[call], values) == canonical(expected(call, rows), values), (call, key)
+    counts = [int(result.schema.metadata[name]) for name in (b"blocks_by_metadata", b"blocks_read")]
+    assert sum(counts) == blocks
+
+
+def test_groups_of_partitions_and_of_blocks_with_one_value_cost_no_reading(tmp_path: Path) -> None:
+    days = [dt.date(2026, 1, 1 + i // 20) for i in range(60)]
+    for country in ("de", "fr"):
+        rows = {"day": days, "n": range(60), "mixed": [i % 7 for i in range(60)]}
+        write_file(tmp_path / f"country={country}" / "a.parquet", rows, row_group_size=10)
+    table = sec.open_table(str(tmp_path))
+    result = sec.aggregate(table, "count(*) AS rows, max(n) AS last", "n < 40", group_by="country, day")
+    assert result.to_pylist() == [
+        {"country": country, "day": dt.date(2026, 1, day), "rows": 20, "last": 20 * day - 1}
+        for country in ("de", "fr")
+        for day in (1, 2)
+    ]
+    assert result.schema.metadata[b"blocks_read"] == b"0"
+    mixed = sec.aggregate(table, "count(*)", group_by=["mixed"])
+    assert mixed["count(*)"].to_pylist() == [18, 18, 18, 18, 16, 16, 16]
+    assert mixed.schema.metadata[b"blocks_read"] == b"12"
+    assert sec.aggregate(table, "count(*)", "n > 100", group_by="day").num_rows == 0
+
+
+@pytest.mark.parametrize("text", ["n + 1", "", "country DESC", "1"])
+def test_only_columns_are_grouped_by(tmp_path: Path, text: str) -> None:
+    write_file(tmp_path / "a.parquet", {"n": [1], "country": ["de"]})
+    table = sec.open_table(str(tmp_path))
+    with pytest.raises(InvalidAggregate, match="group by"):
+        sec.aggregate(table, "count(*)", group_by=text)
+    with pytest.raises(UnknownColumn, match="nn"):
+        sec.aggregate(table, "count(*)", group_by="nn")
 
 
 @pytest.mark.parametrize("name", list(TYPES))

@@ -12,15 +12,24 @@ from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.waves import wave, wave_sizes
 from secateur.pruning.aggregates import COUNT, Aggregate, AggregateCall, Answers, bind_aggregate, over_rows
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.groups import BlockGroups, add, bind_group, grouped_by_statistics, grouped_rows, in_order
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder
+from secateur.values import Key, scalar_of
 
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema
 
 
-def bound(plan: PlannedScan, calls: Sequence[AggregateCall], *, case_sensitive: bool) -> list[Aggregate]:
-    """Bind aggregate calls to a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
+def bound(
+    plan: PlannedScan, calls: Sequence[AggregateCall], group_by: Sequence[Column] = (), *, case_sensitive: bool
+) -> tuple[list[Aggregate], list[Field]]:
+    """Bind aggregate calls, and columns to group by, to a plan's table.
+
+    Raises UnknownColumn, AmbiguousColumn, InvalidAggregate.
+    """
     binder = Binder(plan.opened.binding_schema, known_zone(plan.session_time_zone), case_sensitive)
-    return [bind_aggregate(call, binder) for call in calls]
+    return [bind_aggregate(call, binder) for call in calls], [bind_group(name, binder) for name in group_by]
 
 
 def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
@@ -36,11 +45,51 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
         if not len(wanted):
             break
         _read(plan, answers, still_open, wanted)
-    read = len(blocks) - int(np.count_nonzero(answers.unread))
-    metadata = {BY_METADATA: str(len(blocks) - read).encode(), READ: str(read).encode()}
-    fields = [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function != COUNT) for aggregate in asked]
     columns = [pa.array([answers.results[aggregate]], aggregate.type) for aggregate in asked]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata))
+    schema = pa.schema(_fields(asked), _counts(len(blocks), int(np.count_nonzero(~answers.unread))))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) -> pa.Table:
+    """Return a row of aggregates for every group of the matching rows, in the order of their values.
+
+    Blocks whose rows are all of one group, and all match, are answered by statistics; the others are read, in one pass.
+    Raises as :func:`aggregated` does.
+    """
+    blocks = plan.survivors.blocks
+    with_count = [*asked, _ROWS]  # a group is one that has rows
+    unread, results = grouped_by_statistics(with_count, blocks, plan.complete_blocks, BlockGroups.of(by, blocks))
+    if len(unread):
+        plan.require_supported()
+        schema = plan.opened.readable_schema
+        fields = [*by, *(aggregate.field for aggregate in asked if aggregate.field is not None)]
+        names = dict.fromkeys(field.path[0] for field in fields)
+        reader, listed = wave(plan, unread, [schema.field(name) for name in names], plan.residuals)
+        files = listed.by_file()
+        for part in read_ahead(lambda file: grouped_rows(with_count, by, reader.read(file)), files, reader.at_once):
+            for group, others in part.items():
+                add(with_count, results, group, others)
+    groups = in_order(group for group, values in results.items() if values[-1])
+    keys = [_values(field, [group[i] for group in groups]) for i, field in enumerate(by)]
+    columns = [pa.array([results[group][i] for group in groups], each.type) for i, each in enumerate(asked)]
+    names_of_groups = [pa.field(str(field), field.type) for field in by]
+    counted = _counts(len(blocks), len(unread))
+    return pa.Table.from_arrays([*keys, *columns], schema=pa.schema([*names_of_groups, *_fields(asked)], counted))
+
+
+_ROWS = Aggregate(COUNT, None, "")
+
+
+def _values(field: Field, keys: Sequence[Key | None]) -> pa.Array:
+    return pa.array([None if key is None else scalar_of(key, field.type) for key in keys], field.type)
+
+
+def _fields(asked: Sequence[Aggregate]) -> list[pa.Field]:
+    return [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function != COUNT) for aggregate in asked]
+
+
+def _counts(blocks: int, read: int) -> dict[bytes, bytes]:
+    return {BY_METADATA: str(blocks - read).encode(), READ: str(read).encode()}
 
 
 def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], positions: np.ndarray) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import sqlglot
 from sqlglot import exp
@@ -11,6 +11,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates import COUNT, FUNCTIONS, AggregateCall
+from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.parse import Dialect, column_of
 from secateur.pruning.predicate.syntax import has_only
 
@@ -23,6 +24,24 @@ def parse_aggregates(text: str) -> list[AggregateCall]:
         return [_call(item, sqlglot.parse_one(item, dialect=Dialect)) for item in _items(text)]  # type: ignore[arg-type]
     except (SqlglotError, RecursionError) as error:
         raise InvalidAggregate(f"cannot parse the aggregates {text!r}: {error}") from None
+
+
+def parse_groups(texts: Iterable[str]) -> list[Column]:
+    """Return the columns of GROUP BY. Raises InvalidAggregate."""
+    return [_group(item) for text in texts for item in _items(text)]
+
+
+def _group(text: str) -> Column:
+    try:
+        column = column_of(sqlglot.parse_one(text, dialect=Dialect))  # type: ignore[arg-type]
+    except (SqlglotError, RecursionError):
+        column = None
+    if column is None:
+        raise InvalidAggregate(
+            f"cannot group by {text!r}: write a column's name, in back-quotes if it has spaces or dots. Rows are "
+            "grouped by columns only, not by expressions"
+        )
+    return column
 
 
 def _items(text: str) -> Iterator[str]:
