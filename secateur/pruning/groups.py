@@ -100,7 +100,7 @@ def add(asked: Sequence[Aggregate], results: Results, group: Group, others: Sequ
     """Add the aggregates over other rows of a group."""
     known = results.get(group)
     results[group] = (
-        list(others) if known is None else [combined(*each) for each in zip(asked, known, others, strict=True)]
+        list(others) if known is None else [combined(*parts) for parts in zip(asked, known, others, strict=True)]
     )
 
 

@@ -15,7 +15,7 @@ from secateur.io.storage.index_store import FileStore
 from tests.support.index_files import Arrays, with_arrays
 
 Change = Callable[[Arrays], Arrays]
-_SALT = 11  # of the arrays of bloom matrices
+_SALT = 10  # of the arrays of bloom matrices
 _SIZE = 2  # of the arrays of segments
 
 

@@ -71,7 +71,7 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
                 add(with_count, results, group, others)
     groups = in_order(group for group, values in results.items() if values[-1])
     keys = [_values(field, [group[i] for group in groups]) for i, field in enumerate(by)]
-    columns = [pa.array([results[group][i] for group in groups], each.type) for i, each in enumerate(asked)]
+    columns = [pa.array([results[group][i] for group in groups], aggregate.type) for i, aggregate in enumerate(asked)]
     names_of_groups = [pa.field(str(field), field.type) for field in by]
     counted = _counts(len(blocks), len(unread))
     return pa.Table.from_arrays([*keys, *columns], schema=pa.schema([*names_of_groups, *_fields(asked)], counted))
