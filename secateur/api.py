@@ -325,7 +325,7 @@ def aggregate(
     EvaluationError, StalePlan, InvalidParquet
         From reading blocks.
     """
-    from secateur.io.scan.aggregate import aggregated, bound, grouped
+    from secateur.io.scan.aggregate import aggregated, bound, bound_groups, grouped
     from secateur.pruning.predicate.parse_aggregates import parse_aggregates, parse_groups
 
     calls = parse_aggregates(aggregates)
@@ -342,7 +342,8 @@ def aggregate(
         ansi=ansi,
         case_sensitive=case_sensitive,
     )
-    asked, by = bound(plan, calls, groups, case_sensitive=case_sensitive)
+    asked = bound(plan, calls, case_sensitive=case_sensitive)
+    by = bound_groups(plan, groups, case_sensitive=case_sensitive)
     return grouped(plan, asked, by) if by else aggregated(plan, asked)
 
 

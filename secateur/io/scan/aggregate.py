@@ -21,15 +21,20 @@ from secateur.values import Key, scalar_of
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema
 
 
-def bound(
-    plan: PlannedScan, calls: Sequence[AggregateCall], group_by: Sequence[Column] = (), *, case_sensitive: bool
-) -> tuple[list[Aggregate], list[Field]]:
-    """Bind aggregate calls, and columns to group by, to a plan's table.
+def bound(plan: PlannedScan, calls: Sequence[AggregateCall], *, case_sensitive: bool) -> list[Aggregate]:
+    """Bind aggregate calls to a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
+    binder = _binder(plan, case_sensitive)
+    return [bind_aggregate(call, binder) for call in calls]
 
-    Raises UnknownColumn, AmbiguousColumn, InvalidAggregate.
-    """
-    binder = Binder(plan.opened.binding_schema, known_zone(plan.session_time_zone), case_sensitive)
-    return [bind_aggregate(call, binder) for call in calls], [bind_group(name, binder) for name in group_by]
+
+def bound_groups(plan: PlannedScan, names: Sequence[Column], *, case_sensitive: bool) -> list[Field]:
+    """Bind the columns of GROUP BY to a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
+    binder = _binder(plan, case_sensitive)
+    return [bind_group(name, binder) for name in names]
+
+
+def _binder(plan: PlannedScan, case_sensitive: bool) -> Binder:
+    return Binder(plan.opened.binding_schema, known_zone(plan.session_time_zone), case_sensitive)
 
 
 def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
