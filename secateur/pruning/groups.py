@@ -42,7 +42,7 @@ class BlockGroups:
     """The groups of n blocks."""
 
     code: np.ndarray  # int64 of shape (n,): the number of a block's only group; -1 if it may hold rows of several
-    groups: list[Group]
+    groups: tuple[Group, ...]
 
     @classmethod
     def of(cls, fields: Sequence[Field], blocks: Blocks) -> BlockGroups:
@@ -57,7 +57,7 @@ class BlockGroups:
             values.append((zones.lower, is_missing))
         known = np.flatnonzero(is_known)
         code[known], first = _numbered([(keys.take(known), null[known]) for keys, null in values])
-        return cls(code, [_group(values, block) for block in known[first].tolist()])
+        return cls(code, tuple(_group(values, block) for block in known[first].tolist()))
 
 
 def grouped_by_statistics(
