@@ -39,7 +39,7 @@ from secateur.pruning.report import human_bytes
 @click.option(
     "--fpr",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="False-positive rate of the bloom filters. By default one wrong block for an absent value.",
+    help="False-positive rate of the bloom filters. By default one wrong block for five absent values.",
 )
 @click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
 @click.option(

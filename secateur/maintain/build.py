@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from secateur.io.tables.open import Source
 
-LEAST_GROWN, GROWN = 1 << 12, 1 << 4  # blocks, and the steps above: bloom filters have 8, 10, 12, ... probes
+LEAST_GROWN, GROWN = 1 << 12, 1 << 4  # blocks, and the steps above for which the rate of bloom filters is chosen
 FILES_ASKED = 8  # files whose footers are read for the names of columns
 
 
@@ -98,8 +98,8 @@ def build_index(
         are cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
         columns are read.
     bloom
-        Columns for bloom filters. `fpr` is the false-positive rate; by default an absent value costs about one
-        wrong block in the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
+        Columns for bloom filters. `fpr` is the false-positive rate; by default five absent values cost
+        about one wrong block in the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
     postings
         Columns for an exact map from values to blocks, without false positives.
     ngram
@@ -257,7 +257,8 @@ def write_index(
 def _grown(blocks: int) -> int:
     """Return the number of blocks for which a refresh sizes bloom filters: at least `blocks`, rounded up in big steps.
 
-    Filters with different rates lie in different matrices, and a look-up reads every matrix.
+    Otherwise every refresh would choose another rate, hence other sizes of filters. Each size has matrices of its own,
+    and a look-up reads them all.
     """
     grown = LEAST_GROWN
     while grown < blocks:

@@ -27,6 +27,7 @@ import numpy as np
 from secateur.index.filters.murmur3 import mix
 
 LEAST_FPR, MOST_FPR = 1e-9, 0.01
+WRONG_BLOCKS = 0.2  # kept per value: a look-up of a unique key reads 1.2 times the blocks that hold it
 MOST_PROBES = 30
 MOST_BITS = 1 << 27  # of a block: 16 MiB
 PROBES_SHARE = 0.6  # of the number of probes that needs the least space
@@ -42,8 +43,8 @@ _MULTIPLIERS = mix(np.arange(1, MOST_PROBES + 1, dtype=np.uint64)) | 1
 
 
 def rate_for(blocks: int, fpr: float | None) -> float:
-    """Return `fpr` if given, else the rate at which an absent value costs one wrong block in the whole table."""
-    rate = fpr if fpr is not None else 1 / max(blocks, 1)
+    """Return `fpr` if given, else the rate at which five absent values cost one wrong block in the whole table."""
+    rate = fpr if fpr is not None else WRONG_BLOCKS / max(blocks, 1)
     return min(max(rate, LEAST_FPR), MOST_FPR if fpr is None else 0.5)
 
 
