@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from secateur.maintain.verify import Verification, verify_index
     from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
+    from secateur.reporting import IndexReport, report_index
     from secateur.transparent import dataframe
     from secateur.workloads import Workload, workload
 
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Advice",
     "DiskCache",
+    "IndexReport",
     "IndexSnapshot",
     "Look",
     "Optimized",
@@ -66,6 +68,7 @@ __all__ = [
     "refresh_index",
     "register_index",
     "remove_reporter",
+    "report_index",
     "vacuum_index",
     "verify_index",
     "watch",
@@ -75,6 +78,7 @@ __all__ = [
 
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.advising": ("advise",),
+    "secateur.reporting": ("IndexReport", "report_index"),
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
     "secateur.workloads": ("Workload", "workload"),

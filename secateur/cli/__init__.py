@@ -13,6 +13,7 @@ from secateur.cli.building import index, optimize, refresh
 from secateur.cli.demonstrate import demo
 from secateur.cli.keeping import drop, inspect, vacuum, verify
 from secateur.cli.querying import prune
+from secateur.cli.reporting import report
 from secateur.cli.serving import connect_server, run
 from secateur.cli.shipping import pack
 from secateur.cli.status import ScriptGroup
@@ -59,6 +60,7 @@ COMMANDS = (
     advise,
     workload,
     inspect,
+    report,
     verify,
     vacuum,
     drop,

@@ -30,7 +30,7 @@ from secateur.io.tables.table import TableSnapshot
 from secateur.maintain.publish import summarised_columns
 from secateur.pruning.explain.advice import CLUSTERING, Advice
 from secateur.pruning.explain.explanation import STRUCTURES
-from secateur.pruning.report import human_bytes
+from secateur.pruning.report import human_bytes, human_seconds
 
 MOST_SAMPLED = 256 << 20  # bytes of data files
 LARGE = 0.1  # share of the data above which an index is large
@@ -95,7 +95,7 @@ class BuildEstimate:
         part = "all" if self.sampled_files == self.files else f"{self.sampled_files:,} of {self.files:,}"
         share = f"{self.index_bytes / max(self.data_bytes, 1):.1%} of the data"
         lines = [
-            f"the index would take {human_bytes(self.index_bytes)}, {share}, and {_duration(self.seconds)} in this "
+            f"the index would take {human_bytes(self.index_bytes)}, {share}, and {human_seconds(self.seconds)} in this "
             f"process: measured by building {part} files"
         ]
         lines += [
@@ -103,10 +103,6 @@ class BuildEstimate:
             for item in self.structures
         ]
         return "\n".join(lines)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
 
 
 def estimated(

@@ -259,6 +259,16 @@ def human_bytes(count: float) -> str:
     raise AssertionError
 
 
+def human_seconds(seconds: float) -> str:
+    """Format a duration for people: ``1.2 s``, ``34 minutes``, ``5 hours``, ``7 days``."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    for unit, size, most in (("minutes", 60, 100), ("hours", 3600, 48)):
+        if seconds < most * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} days"
+
+
 @dataclass
 class Faults:
     """Collects index faults of one query: recorded as reasons, or raised if `strict`.
