@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 
 def arrow_of(frame: DataFrame) -> pa.Table:
     """Return all rows of a frame."""
-    if _is_4():
+    if not is_spark_3():
         return frame.toArrow()
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return _collected(frame).cast(to_arrow_schema(frame.schema))
+    schema = to_arrow_schema(frame.schema)
+    batches = _batches_of(frame)
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Return rows that lie here as a frame, a local relation if they are small."""
     rows = rows.combine_chunks()  # Spark loses all rows of a table that begins with two empty chunks
-    if _is_4():
+    if not is_spark_3():
         return spark.createDataFrame(rows, schema)
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
@@ -60,21 +62,20 @@ class _TagCalls:
 
 
 def _tag_calls(spark: Any) -> _TagCalls:
-    if _is_4() or not hasattr(spark, "_jsparkSession"):
+    if not is_spark_3() or not hasattr(spark, "_jsparkSession"):
         return _TagCalls(spark.addTag, spark.interruptTag, spark.removeTag)
     context = spark.sparkContext  # in Spark 3.5, sessions have tags on Spark Connect only
     return _TagCalls(context.addJobTag, context.cancelJobsWithTag, context.removeJobTag)
 
 
-def _collected(frame: Any) -> pa.Table:
+def _batches_of(frame: Any) -> list[pa.RecordBatch]:
     """Return all rows of a frame of Spark 3.5."""
     if hasattr(frame, "_collect_as_arrow"):
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        batches = frame._collect_as_arrow()
-        return pa.Table.from_batches(batches) if batches else to_arrow_schema(frame.schema).empty_table()
+        batches: list[pa.RecordBatch] = frame._collect_as_arrow()
+        return batches
     client = frame.sparkSession.client  # of Spark Connect
-    return client.to_table(frame._plan.to_proto(client))[0]
+    table: pa.Table = client.to_table(frame._plan.to_proto(client))[0]
+    return table.to_batches()
 
 
 def _relation_of(spark: Any, rows: pa.Table, schema: StructType) -> DataFrame:
@@ -95,8 +96,8 @@ def _relation_of(spark: Any, rows: pa.Table, schema: StructType) -> DataFrame:
     return DataFrame(jvm.PythonSQLUtils.toDataFrame(stream, schema.json(), spark._jsparkSession), spark)
 
 
-def _is_4() -> bool:
-    """Return whether the installed Spark is 4.0 or newer."""
+def is_spark_3() -> bool:
+    """Return whether the installed Spark is 3.5."""
     import pyspark
 
-    return int(pyspark.__version__.partition(".")[0]) >= 4
+    return pyspark.__version__.startswith("3.")

@@ -2,9 +2,9 @@
 
 A text that contains a needle contains all grams of the needle, and all its tokens except the first and last, which may
 be parts of longer ones. Both are UTF-8 bytes: a gram is hashed as a little-endian integer, a token as its bytes;
-neither crosses from one text into the next. A folded
-filter holds those of the folded texts (:mod:`secateur.index.filters.folding`). It may only be asked for folded grams
-and tokens that are ASCII: a lower-case text may have other bytes in place of non-ASCII ones.
+neither crosses from one text into the next. A folded filter holds those of the folded texts
+(:mod:`secateur.index.filters.folding`). It may only be asked for folded grams and tokens that are ASCII: a lower-case
+text may have other bytes in place of non-ASCII ones.
 
 Texts are read in slices of their buffer, so memory is bounded even for a single long text.
 """

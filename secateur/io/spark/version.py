@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import pyspark
 from pyspark.sql import SparkSession
 
-IS_3 = int(re.split(r"\D", pyspark.__version__)[0]) == 3
+from secateur.index.build.spark_calls import is_spark_3
+
+IS_3 = is_spark_3()
 
 
 def classic(jvm: Any) -> Any:
