@@ -162,8 +162,7 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarr
         if aggregate in counts:
             results.append(int(counts[aggregate][answered].sum()))
         else:
-            assert aggregate.field is not None, "MIN and MAX are of a field"
-            results.append(None if key is None else scalar_of(key, aggregate.field.type))
+            results.append(None if key is None else scalar_of(key, aggregate.type))
     return answered, results
 
 
@@ -247,9 +246,8 @@ class Answers:
             aggregate: int(counts[~doubtful].sum()) for aggregate, counts in known.items()
         }
         for aggregate, side in self._sides.items():
-            assert aggregate.field is not None, "MIN and MAX are of a field"
             best = side.best()
-            self.results[aggregate] = None if best is None else scalar_of(best, aggregate.field.type)
+            self.results[aggregate] = None if best is None else scalar_of(best, aggregate.type)
 
     def next(self, most: int) -> tuple[tuple[Aggregate, ...], np.ndarray]:
         """Return the unfinished aggregates, and for each at most `most` blocks to read."""

@@ -208,19 +208,18 @@ class _Reader:
 
 def node_of(node: Catalyst, children: Sequence[Node]) -> Node:
     """Return the equivalent of a Catalyst node. Without one: an opaque node for a condition, None for a value."""
+    known = [child for child in children if child is not None]
     try:
-        equivalent = _known(node, children)
+        equivalent = _known(node, known) if len(known) == len(children) else None
     except (SecateurError, ValueError, ArithmeticError, pa.ArrowException):  # a value that a Literal cannot hold
         equivalent = None
     return Opaque(f"{node.kind} of Spark") if equivalent is None and node.type == "boolean" else equivalent
 
 
-def _known(node: Catalyst, children: Sequence[Node]) -> Node:
+def _known(node: Catalyst, children: Sequence[Expression | Predicate]) -> Node:
     match node.kind, children:
-        case "And" | "Or" as kind, (left, right) if left is not None and right is not None:
+        case "And" | "Or" as kind, (left, right):
             return _connected(And if kind == "And" else Or, _condition(left), _condition(right))
-        case _, _ if any(child is None for child in children):
-            return None
         case "AttributeReference", ():
             return Column((node.detail,))
         case "GetStructField", (Column(path),):
@@ -277,13 +276,11 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return None
 
 
-def _condition(node: Expression | Predicate | None) -> Predicate:
-    assert node is not None, "build_node returns before for a child without a node"
+def _condition(node: Expression | Predicate) -> Predicate:
     return node if isinstance(node, Predicate) else as_predicate(node)
 
 
-def _value(node: Expression | Predicate | None) -> Expression:
-    assert node is not None, "build_node returns before for a child without a node"
+def _value(node: Expression | Predicate) -> Expression:
     return as_expression(node) if isinstance(node, Predicate) else node
 
 

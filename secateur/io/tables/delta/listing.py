@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -32,7 +32,7 @@ class DeltaListing(Listing):
     because they do not change the file.
     """
 
-    metadata: TableMetadata | None = None
+    metadata: TableMetadata = field(kw_only=True)
     stats: pa.Array | pa.ChunkedArray | None = None  # of every file, JSON
     parsed: pa.Array | pa.ChunkedArray | None = None  # a checkpoint's typed statistics
     vectors: pa.Array | None = None  # descriptions of deletion vectors; None: no file has one
@@ -50,7 +50,6 @@ class DeltaListing(Listing):
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
         """Return the log's bounds and counts of a column for the files `among`; unknown for the others."""
-        assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
         path = self.metadata.physical.get(column.path)
         if path is None or kind_of(column.type) is None or column.path[0] == METADATA or not len(among):
             return None
@@ -81,7 +80,6 @@ class DeltaListing(Listing):
     @cached_property
     def _bounded(self) -> dict[Path, pa.DataType]:
         """The columns that may have bounds."""
-        assert self.metadata is not None, "every listing of a Delta snapshot is made with it"
         return bounded_columns(self.metadata.data_schema, self.metadata.physical)
 
     def _statistics(self, path: Path, among: np.ndarray) -> LoggedStatistics:
@@ -101,15 +99,17 @@ class DeltaListing(Listing):
         return None if self.vectors is None else present(self.vectors)
 
     @cached_property
-    def _cardinality(self) -> np.ndarray:
-        assert self.vectors is not None, "only files with a vector are asked for"
+    def _deleted_rows(self) -> np.ndarray:
+        """The number of deleted rows of every file, from the log."""
+        if self.vectors is None:
+            return np.zeros(len(self.size), np.int64)
         cardinality = pc.fill_null(pc.struct_field(self.vectors, "cardinality"), 0)
         counts: np.ndarray = cardinality.to_numpy(zero_copy_only=False).astype(np.int64)
         return counts
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
         """Return the number of deleted rows of some files, from the log."""
-        return np.zeros(len(files), np.int64) if self.vectors is None else self._cardinality[files]
+        return self._deleted_rows[files]
 
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
         """Return the deleted positions of some files, ascending; None if they cannot be read."""
@@ -123,6 +123,12 @@ class DeltaListing(Listing):
         total, applied = int(self.touched.sum()), len(applied_vectors)
         size = pc.sum(pc.struct_field(applied_vectors, "sizeInBytes")).as_py() or 0
         return DeleteCounts(vectors=total, applied=applied, applied_bytes=size, needed=applied, touched=total)
+
+
+def of_delta(listing: Listing) -> DeltaListing:
+    """Return the listing of a Delta table by its own type."""
+    assert isinstance(listing, DeltaListing), "a listing is given to the table that made it"
+    return listing
 
 
 def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:

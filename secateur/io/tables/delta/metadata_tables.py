@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.tables.delta.actions import LogReader
-from secateur.io.tables.delta.listing import DeltaListing
+from secateur.io.tables.delta.listing import of_delta
 from secateur.io.tables.delta.log_files import LogFile, list_log
 from secateur.io.tables.delta.log_state import LOG_THREADS
 from secateur.io.tables.listing import Listing
@@ -56,8 +56,8 @@ class DeltaTables:
 
     def files(self, listing: Listing) -> pa.Table:
         """Return path, size, time and partition values of every live file, and whether it has a deletion vector."""
-        assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
-        touched = np.zeros(len(listing.size), bool) if listing.touched is None else listing.touched
+        touched = of_delta(listing).touched
+        touched = np.zeros(len(listing.size), bool) if touched is None else touched
         return listed_files(listing, touched.astype(np.int64))
 
 

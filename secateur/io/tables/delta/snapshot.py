@@ -22,7 +22,7 @@ from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.delta.actions import PARSED, vector_ids
 from secateur.io.tables.delta.data_file import DeltaReader, Naming
 from secateur.io.tables.delta.deletion_vectors import read_vectors, require_pyroaring, vector_of
-from secateur.io.tables.delta.listing import DeltaListing
+from secateur.io.tables.delta.listing import DeltaListing, of_delta
 from secateur.io.tables.delta.log_state import LogState
 from secateur.io.tables.delta.metadata_tables import DeltaTables
 from secateur.io.tables.field_ids import naming_of
@@ -154,12 +154,8 @@ class DeltaSnapshot:
 
         Raises InvalidParquet if one is corrupt, StalePlan if its file is gone.
         """
-        assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
-        deleted: list[bytes | None] = [None] * len(ordinals)
-        if listing.vectors is not None:
-            deleted = [
-                positions.tobytes() if len(positions) else None for positions in self._read_positions(listing, ordinals)
-            ]
+        positions = self._read_positions(of_delta(listing), ordinals)
+        deleted = [rows.tobytes() if len(rows) else None for rows in positions]
         chosen, partitions = from_numpy(ordinals), listing.partitions
         values: pa.Array = pa.array([{}] * len(ordinals), pa.struct([]))
         if partitions.fields:
@@ -172,8 +168,7 @@ class DeltaSnapshot:
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""
-        assert isinstance(listing, DeltaListing), "a Delta snapshot makes no others"
-        return self.delivery(replace(listing, vectors=None), ordinals)
+        return self.delivery(replace(of_delta(listing), vectors=None), ordinals)
 
     def _positions(self, listing: DeltaListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
         """Return the deleted positions of some files, ascending; None if they cannot be read."""
@@ -184,10 +179,11 @@ class DeltaSnapshot:
 
     def _read_positions(self, listing: DeltaListing, ordinals: np.ndarray) -> list[np.ndarray]:
         """Return the deleted positions of some files; vectors never change, so they are cached."""
-        assert listing.vectors is not None, "only files with a vector are asked for"
+        positions = [np.zeros(0, np.int64)] * len(ordinals)
+        if listing.vectors is None:
+            return positions
         vectors = listing.vectors.take(from_numpy(ordinals))
         touched = np.flatnonzero(pc.is_valid(vectors).to_numpy(zero_copy_only=False))
-        positions = [np.zeros(0, np.int64)] * len(ordinals)
         if not len(touched):
             return positions
         require_pyroaring()
