@@ -13,6 +13,7 @@ from bitarray import bitarray
 
 from secateur.index.build.column_sketch import FilterSketch
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
+from secateur.index.filters.ngrams import MOST_TOKEN
 from secateur.index.filters.parquet_bloom import Encoding, NativeForm
 from secateur.index.filters.size_class import NONE, native_class, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
@@ -69,7 +70,7 @@ def contents_of(own: Filter, values: Sequence[Any]) -> frozenset[bytes]:
         case "ngram":
             return frozenset(text[i : i + own.gram] for text in found for i in range(len(text) - own.gram + 1))
         case "token":
-            return frozenset(token.lower() for text in found for token in _TOKEN.findall(text))
+            return frozenset(token.lower()[:MOST_TOKEN] for text in found for token in _TOKEN.findall(text))
         case _:
             return frozenset(found)
 
@@ -228,7 +229,7 @@ def _parts(own: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]
         texts = [*(substring.text for substring in substrings), *tokens]
         return [text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)]
     whole = [*tokens, *(token for substring in substrings for token in tokens_within(substring))]
-    return [token.lower() for token in whole]
+    return [token.lower()[:MOST_TOKEN] for token in whole]
 
 
 def random_question(random: np.random.Generator, fields: Sequence[Field]) -> Question:
