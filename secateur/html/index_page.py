@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 from secateur.html.pictures import QUIET, SURVIVES, bar
+from secateur.io.scan.index_coverage import Covered
+from secateur.maintain.index_state import ColumnClustering, IndexState
 from secateur.pruning.report import human_bytes, human_seconds
-
-if TYPE_CHECKING:
-    from secateur.io.scan.index_coverage import Covered
-    from secateur.reporting import ColumnClustering, IndexReport
 
 MOST_STRUCTURES = 100  # rows of the table
 
 
-def index_parts(report: IndexReport) -> list[str]:
+def index_parts(state: IndexState) -> list[str]:
     """Return the parts of the page."""
-    index = report.index
+    index = state.index
     share = 100 * index.index_bytes / index.data_bytes if index.data_bytes else 0.0
     return [
         f"<h1>Index of <code>{escape(index.location)}</code></h1>",
         f'<p class="headline">{human_bytes(index.index_bytes)}, {share:.3g} % of the data; '
-        f"{report.covered_files:,} of {report.live_files:,} live files are covered; "
+        f"{state.covered_files:,} of {state.live_files:,} live files are covered; "
         f"{human_seconds(index.age_seconds)} old.</p>",
         f'<p class="quiet">snapshot {index.number}; {index.segments:,} segments, {index.blocks:,} blocks, '
         f"{index.rows:,} rows, {human_bytes(index.data_bytes)} of data</p>",
-        *_structure_parts(report),
-        *_clustering_parts(report),
+        *_structure_parts(state),
+        *_clustering_parts(state),
     ]
 
 
-def _structure_parts(report: IndexReport) -> list[str]:
+def _structure_parts(state: IndexState) -> list[str]:
     head = "<tr><th>column</th><th>structure</th><th>bytes</th><th></th><th>blocks covered</th><th></th></tr>"
-    rows = [_structure_row(covered, report) for covered in report.structures[:MOST_STRUCTURES]]
-    rest = report.structures[MOST_STRUCTURES:]
+    rows = [_structure_row(covered, state) for covered in state.structures[:MOST_STRUCTURES]]
+    rest = state.structures[MOST_STRUCTURES:]
     if rest:
         more = sum(covered.bytes for covered in rest)
-        rows.append(_bytes_row(f"{len(rest):,} more structures", more, report))
-    rows.append(_bytes_row("page locations, lists of files, the tree", report.other_bytes, report))
+        rows.append(_bytes_row(f"{len(rest):,} more structures", more, state))
+    rows.append(_bytes_row("page locations, lists of files, the tree", state.other_bytes, state))
     return [
         "<h2>What it costs, and what it covers</h2>",
         "<p>Bars are linear: bytes of a structure of all bytes of the index.</p>",
@@ -46,34 +43,34 @@ def _structure_parts(report: IndexReport) -> list[str]:
     ]
 
 
-def _structure_row(covered: Covered, report: IndexReport) -> str:
+def _structure_row(covered: Covered, state: IndexState) -> str:
     name = f"{covered.structure} ({covered.setting})" if covered.setting else covered.structure
     return (
         f'<tr data-column="{escape(covered.column)}" data-structure="{escape(covered.structure)}">'
-        f'<td>{escape(covered.column)}</td><td class="left">{escape(name)}</td>{_bytes_cells(covered.bytes, report)}'
+        f'<td>{escape(covered.column)}</td><td class="left">{escape(name)}</td>{_bytes_cells(covered.bytes, state)}'
         f'<td data-count="{covered.blocks}">{covered.blocks:,}</td>'
         f'<td class="left quiet">{escape(covered.why or "")}</td></tr>'
     )
 
 
-def _bytes_row(name: str, size: int, report: IndexReport) -> str:
-    return f'<tr><td class="left" colspan="2">{escape(name)}</td>{_bytes_cells(size, report)}<td></td><td></td></tr>'
+def _bytes_row(name: str, size: int, state: IndexState) -> str:
+    return f'<tr><td class="left" colspan="2">{escape(name)}</td>{_bytes_cells(size, state)}<td></td><td></td></tr>'
 
 
-def _bytes_cells(size: int, report: IndexReport) -> str:
+def _bytes_cells(size: int, state: IndexState) -> str:
     return (
         f'<td data-unit="bytes" data-count="{size}">{human_bytes(size)}</td>'
-        f'<td class="left">{bar(size, report.index.index_bytes)}</td>'
+        f'<td class="left">{bar(size, state.index.index_bytes)}</td>'
     )
 
 
-def _clustering_parts(report: IndexReport) -> list[str]:
+def _clustering_parts(state: IndexState) -> list[str]:
     parts = [
         "<h2>How well the table is clustered</h2>",
         "<p>The depth of a block is how many blocks may hold one value of it, by their bounds: 1 or 2 in a table "
         "sorted by the column, nearly all blocks in one without an order. Bars are linear: blocks of all blocks.</p>",
     ]
-    return [*parts, *(part for clustering in report.clustering for part in _column_parts(clustering))]
+    return [*parts, *(part for clustering in state.clustering for part in _column_parts(clustering))]
 
 
 def _column_parts(clustering: ColumnClustering) -> list[str]:

@@ -43,7 +43,7 @@ def test_the_report_adds_up(lake: Path) -> None:
     assert {structure.column for structure in state.structures} == {"id", "key", "note"}
 
 
-def test_clustering_is_that_of_the_columns_the_index_was_told_of(lake: Path) -> None:
+def test_clustering_is_that_of_the_columns_named_in_the_build(lake: Path) -> None:
     by_column = {clustering.column: clustering for clustering in sec.report_index(str(lake)).clustering}
     assert list(by_column) == ["id", "key"]
     assert by_column["id"].max_depth == 1
@@ -58,7 +58,7 @@ def test_clustering_is_that_of_the_columns_the_index_was_told_of(lake: Path) -> 
     assert (chosen.column, chosen.constant) == ("note", FILES * BLOCKS)
 
 
-def test_an_index_that_was_told_of_no_column_is_measured_by_all(lake: Path) -> None:
+def test_without_named_columns_all_are_measured(lake: Path) -> None:
     sec.build_index(str(lake))
     assert [clustering.column for clustering in sec.report_index(str(lake)).clustering] == ["id", "key", "note"]
 
