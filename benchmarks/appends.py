@@ -53,9 +53,9 @@ def appends(setting: Setting) -> Result:
 
 
 def _opened(root: Path, kind: str) -> ParquetDirectory:
-    found = sec.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
-    assert isinstance(found, ParquetDirectory)
-    return found
+    table = sec.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
+    assert isinstance(table, ParquetDirectory)
+    return table
 
 
 def _build(table: ParquetDirectory) -> None:
@@ -70,7 +70,7 @@ def _write(path: Path, n: int) -> None:
     grown = _opened(path, "appended")
     for i in range(n):
         ids = _ids(i)
-        rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{each}" for each in ids]}
+        rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{number}" for number in ids]}
         pq.write_table(pa.table(rows), path / f"{i:06}.parquet", row_group_size=ROWS // 2)
         _build(grown) if not i else sec.refresh_index(grown)
     shutil.copytree(path / "_appended", path / "_optimized")

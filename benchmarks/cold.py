@@ -92,8 +92,8 @@ def _memory(directory: str, files: str, sql: str, small_directory: str, small_fi
 def _resident() -> int:
     """Bytes of this process that lie in memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    (found,) = (line.split()[1] for line in lines if line.startswith("VmRSS:"))
-    return int(found) * 1024
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    return int(kilobytes) * 1024
 
 
 def _bytes_read() -> int:

@@ -99,9 +99,9 @@ def _add(path: Path, i: int, names: list[str], *, is_there: bool) -> Action:
     name = f"part-{i:06d}-3f2c1a9e-7b7e-4e3b-9d0b.snappy.parquet"
     size = 1_000_000
     if is_there:
-        pq.write_table(pa.table({each: range(i * ROWS, (i + 1) * ROWS) for each in names}), path / name)
+        pq.write_table(pa.table({column: range(i * ROWS, (i + 1) * ROWS) for column in names}), path / name)
         size = (path / name).stat().st_size
     lower, upper = dict.fromkeys(names, i * ROWS), dict.fromkeys(names, (i + 1) * ROWS - 1)
     stats = {"numRecords": ROWS, "minValues": lower, "maxValues": upper, "nullCount": dict.fromkeys(names, 0)}
-    told = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
-    return {"add": {**told, "stats": json.dumps(stats)}}
+    entry = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    return {"add": {**entry, "stats": json.dumps(stats)}}

@@ -54,16 +54,16 @@ def enabled(spark: SparkSession, tables: list[object]) -> Iterator[None]:
 
 
 def _lookup(spark: SparkSession, setting: Setting, data: SparkTable, name: str, where: str) -> Ratio:
-    def found(call: int, *, pruned: bool) -> list[int]:
+    def row_ids(call: int, *, pruned: bool) -> list[int]:
         spark.conf.set(SWITCH, str(pruned).lower())
         key = int(data.keys[call % len(data.keys)])
         return [row.id for row in spark.sql(f"SELECT id FROM {name} WHERE uid = {key}").collect()]
 
     for call in range(2):
-        ours, own = (found(call, pruned=pruned) for pruned in (True, False))
-        if not ours == own or len(ours) != 1:
-            raise AssertionError(f"{ours} with pruning, {own} without")
-    contenders = [changing(partial(found, pruned=pruned)) for pruned in (True, False)]
+        ours, theirs = (row_ids(call, pruned=pruned) for pruned in (True, False))
+        if not ours == theirs or len(ours) != 1:
+            raise AssertionError(f"{ours} with pruning, {theirs} without")
+    contenders = [changing(partial(row_ids, pruned=pruned)) for pruned in (True, False)]
     time, peer = race(contenders, setting.repetitions, WARMING * min(1, setting.scale))
     return timed(f"SQL on {where}, one value", time, "Spark alone, in the same session", peer, 1 / ONE_IN)
 

@@ -37,8 +37,10 @@ def hashing(setting: Setting) -> Result:
             _columns("decimal(38, 0)", words.cast(pa.decimal128(38, 0)), _little_endian(numbers, 16), setting),
             _columns("string of 36 bytes", texts, _encoded(texts), setting),
             _columns(f"string, each {REPEATED} times", texts.take(some), _encoded(texts.take(some)), setting),
-            _lines_hashed("grams of 3", lines, lambda found, a: add_grams(found, a, 3, folded=True), _grams, setting),
-            _lines_hashed("tokens", lines, lambda found, a: add_tokens(found, a, folded=True), _TOKEN.findall, setting),
+            _lines_hashed("grams of 3", lines, lambda hashes, a: add_grams(hashes, a, 3, folded=True), _grams, setting),
+            _lines_hashed(
+                "tokens", lines, lambda hashes, a: add_tokens(hashes, a, folded=True), _TOKEN.findall, setting
+            ),
         ),
     )
 
@@ -81,9 +83,9 @@ def _lines_hashed(
     column = pa.array(lines, pa.binary())
 
     def vectorised() -> np.ndarray | None:
-        found = DistinctHashes()
-        add(found, column)
-        return found.distinct()
+        hashes = DistinctHashes()
+        add(hashes, column)
+        return hashes.distinct()
 
     def loop() -> list[tuple[int, int]]:
         return _loop({part for line in lines[::LOOPED] for part in parts(line)})

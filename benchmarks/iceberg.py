@@ -65,8 +65,9 @@ def write_iceberg(directory: Path, bounds: Mapping[str, Bounds], location: Path)
             "schema-id": 0,
         }
     )
-    with write_manifest_list(2, io.new_output(str(directory / "snapshot.avro")), SNAPSHOT, None, 1, "deflate") as each:
-        each.add_manifests(manifests)
+    output = io.new_output(str(directory / "snapshot.avro"))
+    with write_manifest_list(2, output, SNAPSHOT, None, 1, "deflate") as list_writer:
+        list_writer.add_manifests(manifests)
     empty = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(location))
     branch = SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": SNAPSHOT})
     metadata = update_table_metadata(empty, (AddSnapshotUpdate(snapshot=snapshot), branch))

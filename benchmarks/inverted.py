@@ -100,10 +100,10 @@ def _wrong(table: SyntheticTable, values: np.ndarray, blocks: np.ndarray) -> flo
     """Blocks kept per key besides the one that holds it."""
     wrong = 0
     for value, block in zip(values.tolist(), blocks.tolist(), strict=True):
-        found = numbers(_find(table, value))
-        if block not in found:
+        kept = numbers(_find(table, value))
+        if block not in kept:
             raise AssertionError(f"block {block}, which holds {value}, is lost")
-        wrong += len(found) - 1
+        wrong += len(kept) - 1
     return wrong / len(values)
 
 

@@ -53,8 +53,8 @@ def ngram_log(setting: Setting) -> Result:
     kept: list[Kept] = []
     options = [FilterOption(NGRAM, "message", gram=n) for n in GRAMS] + [FilterOption(TOKEN, "message")]
     for option in options:
-        found, left = _pruned(logs, option)
-        ratios, kept = [*ratios, *found], [*kept, left]
+        measured, left = _pruned(logs, option)
+        ratios, kept = [*ratios, *measured], [*kept, left]
     many = setting.scaled(MANY_BLOCKS, least=400)
     notes = []
     for option in (FilterOption(NGRAM, "message", gram=NGRAM_BYTES), FilterOption(TOKEN, "message")):
@@ -84,8 +84,8 @@ def _pruned(logs: LogTable, option: FilterOption) -> tuple[list[Ratio], Kept]:
     held = sum(map(len, needles.values()))
     left = 0
     for text, blocks in needles.items():
-        found = sec.prune(table, ask(text), strict=True).blocks
-        numbers_found = _ordinals(found, logs.blocks)
+        survivors = sec.prune(table, ask(text), strict=True).blocks
+        numbers_found = _ordinals(survivors, logs.blocks)
         if not set(blocks) <= set(numbers_found):
             raise AssertionError(f"of the blocks that hold {text!r} some are lost")
         left += len(numbers_found)
@@ -128,7 +128,7 @@ def _timed(many: int, option: FilterOption, setting: Setting) -> tuple[list[Rati
     whole, floor = race(
         [
             changing(lambda call: _find(table, ask, texts[call % len(texts)])),
-            changing(lambda call: [and_of_rows(directory, each) for each in floors[call % len(texts)]]),
+            changing(lambda call: [and_of_rows(directory, ranges) for ranges in floors[call % len(texts)]]),
         ],
         setting.repetitions,
     )
@@ -151,16 +151,16 @@ def _rare(many: int, option: FilterOption) -> Mapping[str, Sequence[int]]:
     """What few of the distinct blocks hold, at most :data:`TRIED`; each with the first block that holds it."""
     messages = distinct_messages(many)
     rng = np.random.default_rng(13)
-    found: dict[str, Sequence[int]] = {}
+    rare: dict[str, Sequence[int]] = {}
     for line in rng.integers(0, len(messages), 2 * TRIED).tolist():
         text = messages[line].as_py()
         words = [word for word in text.replace("=", " ").replace("/", " ").split() if len(word) >= LEAST]
         word = words[int(rng.integers(len(words)))]
         if option.kind == TOKEN and not word.isalnum():
             continue
-        if len(found) < TRIED and len(blocks_with(messages, word, LINES)) <= max(1, RARELY * len(messages) / LINES):
-            found[word] = [line // LINES]
-    return found
+        if len(rare) < TRIED and len(blocks_with(messages, word, LINES)) <= max(1, RARELY * len(messages) / LINES):
+            rare[word] = [line // LINES]
+    return rare
 
 
 def _reads(bloom_matrices: BloomMatrices, option: FilterOption, text: str) -> list[list[Read]]:

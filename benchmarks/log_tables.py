@@ -67,37 +67,40 @@ def log_table(setting: Setting, blocks: int, files: int) -> LogTable:
 def _write(directory: Path, blocks: int, files: int) -> None:
     (directory / "data").mkdir()
     lines = log_lines(0, blocks * UNIT)
-    each = -(-blocks // files) * UNIT
-    for i, start in enumerate(range(0, len(lines), each)):
-        part = lines.slice(start, each)
+    lines_per_file = -(-blocks // files) * UNIT
+    for i, start in enumerate(range(0, len(lines), lines_per_file)):
+        part = lines.slice(start, lines_per_file)
         pq.write_table(part, directory / "data" / f"part-{i:03d}.parquet", row_group_size=UNIT, compression="zstd")
     messages = lines["message"].combine_chunks()
     drawn = _drawn(messages), _tokens(messages)
     held = [{text: blocks_with(messages, text, UNIT, word=i == 1) for text in texts} for i, texts in enumerate(drawn)]
-    rare = [{t: found for t, found in each.items() if 0 < len(found) <= max(1, RARELY * blocks)} for each in held]
+    rare = [
+        {t: holders for t, holders in by_text.items() if 0 < len(holders) <= max(1, RARELY * blocks)}
+        for by_text in held
+    ]
     (directory / "needles.json").write_text(json.dumps(rare))
 
 
 def _drawn(messages: pa.Array) -> list[str]:
     """Substrings of random messages, anywhere in them, and rare words."""
     rng = np.random.default_rng(11)
-    found = list(RARE)
+    literals = list(RARE)
     for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
         length = int(rng.integers(LEAST, MOST + 1))
         start = int(rng.integers(0, len(text) - length + 1))
-        found.append(text[start : start + length])
-    return list(dict.fromkeys(found))
+        literals.append(text[start : start + length])
+    return list(dict.fromkeys(literals))
 
 
 def _tokens(messages: pa.Array) -> list[str]:
     """Words of random messages."""
     rng = np.random.default_rng(12)
-    found = []
+    chosen = []
     for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
         tokens = tokens_within(Substring(text.encode(), starts=True, ends=True))
         words = [word.decode() for word in tokens if len(word) >= LEAST]
-        found.append(words[int(rng.integers(len(words)))])
-    return list(dict.fromkeys(found))
+        chosen.append(words[int(rng.integers(len(words)))])
+    return list(dict.fromkeys(chosen))
 
 
 def blocks_with(messages: pa.Array, text: str, rows: int, *, word: bool = False) -> list[int]:
@@ -129,9 +132,9 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
     table = table_at(directory, blocks // FILE_BLOCKS)
     options = BuildOptions(filters=(option,), pages=False)
     what = recipe(SCHEMA, indexed_columns(SCHEMA), options, blocks)
-    (own,), (rate,) = what.filters, what.rates
+    (filter_,), (rate,) = what.filters, what.rates
     messages = distinct_messages(blocks)
-    filters = [_filter_of(own, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
+    filters = [_filter_of(filter_, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
     summaries: list[SegmentSummary] = []
     for start in range(0, blocks, SEGMENT):
         stop, name = min(start + SEGMENT, blocks), f"000000000000-{start:09d}"
@@ -140,16 +143,16 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
             writer.add_bits(*filters[block % len(filters)])
         segment = _segment(stop - start, what.columns[0], writer.finish())
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.fragments}))
-    segments = summarised(what.columns, [own], summaries, lay_fragments(table.store, summaries, 1))
+    segments = summarised(what.columns, [filter_], summaries, lay_fragments(table.store, summaries, 1))
     segments = with_files(segments, table.files, LINES)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, SCHEMA))
 
 
-def _filter_of(own: Filter, rate: float, messages: pa.Array) -> tuple[int, np.ndarray]:
+def _filter_of(filter_: Filter, rate: float, messages: pa.Array) -> tuple[int, np.ndarray]:
     """The size class and the bits of the filter of one block."""
-    found = DistinctHashes()
-    add_hashes(own, messages, found)
-    hashes = found.distinct()
+    collected = DistinctHashes()
+    add_hashes(filter_, messages, collected)
+    hashes = collected.distinct()
     assert hashes is not None
     probes, size = probes_for(rate), size_for(len(hashes), rate)
     bits = np.zeros(probes * section_bits(size), np.uint8)

@@ -60,17 +60,17 @@ class NeedleTable:
     def probe(self, scan: Scan, values: np.ndarray) -> np.ndarray:
         """The blocks that filters leave for some values, in the catalog of an earlier plan."""
         catalog = scan.opened.catalog
-        found = catalog.holders(Values(USER, USER.type, np.unique(values)), catalog.everywhere(None))
-        assert found is not None
-        return found
+        blocks = catalog.holders(Values(USER, USER.type, np.unique(values)), catalog.everywhere(None))
+        assert blocks is not None
+        return blocks
 
     def bloom_matrices(self) -> BloomMatrices:
         """The bloom matrices of the filter: one matrix over all blocks, unless the table is tiny."""
         snapshot = self.find(0).opened.catalog.snapshot
         assert snapshot is not None
-        found = snapshot.bloom_matrices(0)
-        assert found is not None
-        return found
+        matrices = snapshot.bloom_matrices(0)
+        assert matrices is not None
+        return matrices
 
 
 def needle_table(setting: Setting, blocks: int = BLOCKS) -> NeedleTable:
@@ -107,25 +107,25 @@ def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[
 
 def reads_of(bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray) -> list[Read]:
     """Where rows of a matrix lie, checksums included."""
-    found = []
+    reads = []
     for part in np.flatnonzero(bloom_matrices.part_matrix == matrix).tolist():
         piece, first = bloom_matrices.part(part), int(bloom_matrices.first_row[part])
         bands = np.unique((rows[(rows >= first) & (rows < first + piece.rows)] - first) // piece.band_rows)
         name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
-        found += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
-    return found
+        reads += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
+    return reads
 
 
 def and_of_rows(directory: Path, ranges: Sequence[Read]) -> np.ndarray:
     """The floor of a probe: the rows read and ANDed as they lie; each file is opened once."""
     files: dict[str, int] = {}
-    found = None
+    conjunction = None
     for name, at, size in ranges:
         if name not in files:
             files[name] = os.open(directory / name, os.O_RDONLY)
         row = np.frombuffer(os.pread(files[name], size, at), np.uint64)
-        found = row.copy() if found is None else np.bitwise_and(found, row, out=found)
+        conjunction = row.copy() if conjunction is None else np.bitwise_and(conjunction, row, out=conjunction)
     for descriptor in files.values():
         os.close(descriptor)
-    assert found is not None
-    return np.flatnonzero(found)
+    assert conjunction is not None
+    return np.flatnonzero(conjunction)

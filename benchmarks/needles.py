@@ -111,12 +111,12 @@ def needle_in_1000(setting: Setting) -> Result:
         ],
         setting.repetitions,
     )
-    each = Timing(tuple(10 * sample for sample in one_by_one.samples))
+    by_value = Timing(tuple(10 * sample for sample in one_by_one.samples))
     name = f"IN list of {length:,} values"
     ratios = (
         against(f"prune(), {name}", whole, LIST_SECONDS),
         timed(f"prune(), {name}", whole, "value by value: os.pread of its rows, ANDed by numpy", floor),
-        timed(f"look-up in filters alone, {name}", probe, "the same value by value, by a tenth of them", each),
+        timed(f"look-up in filters alone, {name}", probe, "the same value by value, by a tenth of them", by_value),
     )
     kept = Kept("needles", name, "blocks", len(needles), len(blocks), {"secateur": len(numbers(scan))})
     return Result({**_sizes(needles), "values": length}, ratios, (kept,), (_stages(scan),))

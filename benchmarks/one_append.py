@@ -82,13 +82,13 @@ def appended(table: SyntheticTable, directory: Path) -> Appended:
         **{name: rng.integers(0, 1000, ROWS) for name in SCATTERED},
     }
     pq.write_table(pa.table(columns), directory / path, row_group_size=ROWS // 2)
-    found = (directory / path).stat()
+    status = (directory / path).stat()
     files = table.files
     listing = Listing(
         pa.concat_arrays([files.paths, pa.array([path], files.paths.type)]),
-        np.append(files.size, found.st_size),
-        np.append(files.stamp, found.st_mtime_ns),
-        np.append(files.witness, found.st_ctime_ns),
+        np.append(files.size, status.st_size),
+        np.append(files.stamp, status.st_mtime_ns),
+        np.append(files.witness, status.st_ctime_ns),
         Partitions((), ()),
     )
     _ = listing.id

@@ -41,8 +41,8 @@ def _around(rng: np.random.Generator, center: int, count: int) -> np.ndarray:
 
 
 def _outliers(rng: np.random.Generator, count: int) -> np.ndarray:
-    own = _around(rng, int(rng.integers(0, SPACE)), VALUES - count)
-    return np.append(own, rng.integers(0, SPACE, count))
+    clustered = _around(rng, int(rng.integers(0, SPACE)), VALUES - count)
+    return np.append(clustered, rng.integers(0, SPACE, count))
 
 
 def _modes(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -74,8 +74,8 @@ def outliers(setting: Setting) -> Result:
     for sort in SORTS:
         rng = np.random.default_rng(9)
         blocks = [sort.draw(rng) for _ in range(n)]
-        found, left, table = _left(sort, blocks)
-        ratios, kept = [*ratios, *found], [*kept, left]
+        measured, left, table = _left(sort, blocks)
+        ratios, kept = [*ratios, *measured], [*kept, left]
         lower, upper = _bounds(blocks)
         notes.append(f"{sort.name}: {MOST_GAPS} gaps are {'' if pays(table, lower, upper) else 'not '}worth keeping")
     ratios += _speed(blocks, table, setting)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,10 +57,10 @@ class PageTable:
     def locations(self) -> ChunkLocations:
         """The pages of all columns."""
         leaves = range(len(self.footer.head.columns))
-        found = read_locations(self.file, self.footer, 0, leaves)
-        if found.of(leaves) is None or not found.has_pages:
+        locations = read_locations(self.file, self.footer, 0, leaves)
+        if locations.of(leaves) is None or not locations.has_pages:
             raise AssertionError("the file has no page index")
-        return found
+        return locations
 
     @property
     def names(self) -> list[str]:
@@ -101,13 +101,14 @@ def read_one_row(setting: Setting) -> Result:
         lambda call: table.whole().filter(pc.field("id") == table.row(call)),
     ]
     for call in range(3):
-        answers = [each(call) for each in [*contenders, *([ask] if ask else [])]]
+        answers = [contender(call) for contender in [*contenders, *([ask] if ask else [])]]
         if any(answer != answers[0] for answer in answers):
             raise AssertionError(f"row {table.row(call)} is read in several ways")
     ours, plain, *others = race(list(map(changing, [*contenders, *([ask] if ask else [])])), setting.repetitions)
     ratios = [timed("one row of 20 columns by its pages", ours, f"{PLAIN}, then a filter", plain, ONE_ROW)]
     ratios += [
-        timed("one row of 20 columns by its pages", ours, "DataFusion, by the page index", each, 1) for each in others
+        timed("one row of 20 columns by its pages", ours, "DataFusion, by the page index", timing, 1)
+        for timing in others
     ]
     return Result(_sizes(table), (*ratios, *_bytes(table, _one(table.row(1)), BYTES)))
 
@@ -134,13 +135,13 @@ def read_everything(setting: Setting) -> Result:
     chosen = [chosen_rows(np.unique(np.random.default_rng(k).integers(0, table.rows, k))) for k in SCATTERED]
     of = sum(chunk.size for chunk in table.locations.chunks.values())
     ours, plain, *scattered = race(
-        [lambda: table.by_pages(rows), table.whole, *(lambda each=each: table.by_pages(each) for each in chosen)],
+        [lambda: table.by_pages(rows), table.whole, *(partial(table.by_pages, selection) for selection in chosen)],
         setting.repetitions,
     )
     ratios = [timed("all rows by their pages", ours, PLAIN, plain, EVERYTHING)]
-    for each, timing in zip(chosen, scattered, strict=True):
-        share = selected_bytes(table.locations, each) / of
-        ratios.append(timed(f"{len(each):,} scattered rows, {share:.0%} of the bytes", timing, PLAIN, plain))
+    for selection, timing in zip(chosen, scattered, strict=True):
+        share = selected_bytes(table.locations, selection) / of
+        ratios.append(timed(f"{len(selection):,} scattered rows, {share:.0%} of the bytes", timing, PLAIN, plain))
     return Result(_sizes(table), tuple(ratios))
 
 
@@ -198,8 +199,8 @@ def _datafusion(table: PageTable) -> Callable[[int], pa.Table] | None:
     context.register_parquet("t", str(table.path))
 
     def ask(call: int) -> pa.Table:
-        found = context.sql(f"SELECT * FROM t WHERE id = {table.row(call)}").to_arrow_table()
-        return found.cast(table.footer.head.schema.remove_metadata())
+        answer = context.sql(f"SELECT * FROM t WHERE id = {table.row(call)}").to_arrow_table()
+        return answer.cast(table.footer.head.schema.remove_metadata())
 
     return ask
 

@@ -99,10 +99,10 @@ def write_row_groups(directory: Path, bounds: Mapping[str, Bounds]) -> None:
 
 def fragments(directory: Path) -> list[ds.ParquetFileFragment]:
     """The files of :func:`write_row_groups` with their metadata read."""
-    found = list(ds.dataset(str(directory), format="parquet").get_fragments())
-    for fragment in found:
+    files = list(ds.dataset(str(directory), format="parquet").get_fragments())
+    for fragment in files:
         fragment.ensure_complete_metadata()
-    return found
+    return files
 
 
 def arrow_keeps(files: list[ds.ParquetFileFragment], condition: pc.Expression) -> int:

@@ -58,16 +58,16 @@ def lookup_s3(setting: Setting) -> Result:
             return sec.prune(table, f"user_id = {key}", strict=True).to_arrow().num_rows
 
         cold, _ = _measured(server, find, keys, 1)
-        warm, own = _measured(server, find, keys, 2 * setting.repetitions)
+        warm, ours = _measured(server, find, keys, 2 * setting.repetitions)
         peers = {"pyarrow's dataset": _measured(server, _by_dataset(filesystem), keys, PEER_RUNS)}
         trouble = s3a_trouble()
         if not trouble:
             peers[SPARK] = _by_spark(server, location.replace("s3", "s3a", 1), keys)
-    found = {"cold": cold, "warm": warm, **{name: traffic for name, (traffic, _) in peers.items()}}
-    notes = [f"{name}: {traffic}" for name, traffic in found.items()]
+    by_reader = {"cold": cold, "warm": warm, **{name: traffic for name, (traffic, _) in peers.items()}}
+    notes = [f"{name}: {traffic}" for name, traffic in by_reader.items()]
     goals = {SPARK: 1 / FASTER}
     looked_up = (
-        replace(unpaired("look-up", own, name, timing), goal=goals.get(name)) for name, (_, timing) in peers.items()
+        replace(unpaired("look-up", ours, name, timing), goal=goals.get(name)) for name, (_, timing) in peers.items()
     )
     return Result(
         {"files": files, "row_groups": files * ROW_GROUPS, "rows": files * ROW_GROUPS * ROWS, "latency": LATENCY},

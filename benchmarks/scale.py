@@ -53,13 +53,13 @@ def plan_range(setting: Setting) -> Result:
     sizes: dict[str, int | float] = {}
     for what, blocks in (("blocks", BLOCKS), ("many_blocks", MANY_BLOCKS)):
         table = scale_table(setting, blocks)
-        found, left = _ranges(table, RANGE_SECONDS[blocks], setting)
-        ratios, kept, sizes = ratios + found, [*kept, left], {**sizes, what: len(table)}
+        measured, left = _ranges(table, RANGE_SECONDS[blocks], setting)
+        ratios, kept, sizes = ratios + measured, [*kept, left], {**sizes, what: len(table)}
     table = scale_table(setting, READERS_BLOCKS)
-    found, left = _beside_readers(table, setting)
+    measured, left = _beside_readers(table, setting)
     sizes["blocks_beside_readers_of_files"] = len(table)
     note = "DuckDB runs on all cores, with its table in a file; pyiceberg's first plan_files() reads its manifests"
-    return Result(sizes, (*ratios, *found), (*kept, left), (note,))
+    return Result(sizes, (*ratios, *measured), (*kept, left), (note,))
 
 
 def _ranges(table: ScaleTable, seconds: float, setting: Setting) -> tuple[list[Ratio], Kept]:

@@ -105,12 +105,12 @@ def plan_memory(setting: Setting) -> Result:
     table, small = scale_table(setting, MANY_BLOCKS), scale_table(setting, SMALL_BLOCKS)
     n, files = len(table), len(table.table.files.size)
     warming = (small.directory, len(small.table.files.size))
-    found = start_cold("memory", table.directory, files, in_sql(_asked()), *warming)
+    report = start_cold("memory", table.directory, files, in_sql(_asked()), *warming)
     expected = len(by_numpy(table.bounds(*TOUCHED), _asked()))
-    if found["kept"] != expected:
-        raise AssertionError(f"{found['kept']:,} blocks are kept instead of {expected:,}")
+    if report["kept"] != expected:
+        raise AssertionError(f"{report['kept']:,} blocks are kept instead of {expected:,}")
     ratios = (
-        _of_bounds("growth of resident memory", found["grown"], n, MEMORY_GOAL),
-        _of_bounds("bytes in the table's cache, by its own count", found["cached"], n),
+        _of_bounds("growth of resident memory", report["grown"], n, MEMORY_GOAL),
+        _of_bounds("bytes in the table's cache, by its own count", report["cached"], n),
     )
     return Result({"blocks": n, "files": files}, ratios)

@@ -129,8 +129,8 @@ def numbers(plan: Scan) -> np.ndarray:
     return blocks.file * FILE_BLOCKS + blocks.row_group
 
 
-def require_equal(found: np.ndarray, expected: np.ndarray, what: str) -> None:
+def require_equal(kept: np.ndarray, expected: np.ndarray, what: str) -> None:
     """Raises AssertionError where other blocks are kept than the bounds ask for."""
-    if not np.array_equal(found, expected):
-        lost = len(np.setdiff1d(expected, found))
-        raise AssertionError(f"{what}: {len(found):,} blocks instead of {len(expected):,}, {lost:,} are lost")
+    if not np.array_equal(kept, expected):
+        lost = len(np.setdiff1d(expected, kept))
+        raise AssertionError(f"{what}: {len(kept):,} blocks instead of {len(expected):,}, {lost:,} are lost")

@@ -43,7 +43,7 @@ def session_overhead(setting: Setting) -> Result:
 
 def _without(spark: SparkSession, setting: Setting) -> Ratio:
     contenders = [partial(_plan, spark, "bare", pruned=pruned) for pruned in (True, False)]
-    on, off = race([changing(each) for each in contenders], 5 * setting.repetitions, _warming(setting))
+    on, off = race([changing(contender) for contender in contenders], 5 * setting.repetitions, _warming(setting))
     return against("enable(), a table without an index", _added(on, off), MOST_WITHOUT)
 
 

@@ -31,9 +31,9 @@ def lookup_spark(setting: Setting) -> Result:
     """One value of a column by which nothing is sorted, another in every call, from the query to its rows."""
     data = spark_table(setting)
     with spark_session() as spark:
-        ours, own = _frames(spark, data)
+        ours, theirs = _frames(spark, data)
 
-        def found(frame: DataFrame, call: int) -> list[int]:
+        def row_ids(frame: DataFrame, call: int) -> list[int]:
             return [row.id for row in frame.where(f"uid = {_key(data, call)}").collect()]
 
         def planned(call: int, via: str) -> list[int]:
@@ -41,12 +41,14 @@ def lookup_spark(setting: Setting) -> Result:
             return [row.id for row in plan.to_spark(spark, via=via).collect()]
 
         for call in range(3):
-            answers = [found(ours, call), *(planned(call, via) for via in READ_PATHS), found(own, call)]
+            answers = [row_ids(ours, call), *(planned(call, via) for via in READ_PATHS), row_ids(theirs, call)]
             _require(all(answer == answers[0] and len(answer) == 1 for answer in answers), answers)
-        contenders = [partial(found, ours), *(partial(planned, via=via) for via in READ_PATHS)]
-        *times, peer = race(
-            [changing(each) for each in [*contenders, partial(found, own)]], setting.repetitions, _warming(setting)
-        )
+        contenders = [
+            partial(row_ids, ours),
+            *(partial(planned, via=via) for via in READ_PATHS),
+            partial(row_ids, theirs),
+        ]
+        *times, peer = race(list(map(changing, contenders)), setting.repetitions, _warming(setting))
         goals = {
             "dataframe()": 1 / ONE_IN,
             **{f"prune().to_spark(via={via!r})": 1 / ONE_IN if via == "auto" else None for via in READ_PATHS},
@@ -72,10 +74,10 @@ def scan_spark(setting: Setting) -> Result:
     }
     ratios = []
     with spark_session() as spark:
-        ours, own = _frames(spark, data)
+        ours, theirs = _frames(spark, data)
         for name, query in queries.items():
-            _require(query(ours) == query(own), name)
-            time, peer = race([partial(query, ours), partial(query, own)], setting.repetitions)
+            _require(query(ours) == query(theirs), name)
+            time, peer = race([partial(query, ours), partial(query, theirs)], setting.repetitions)
             ratios.append(timed(f"dataframe(), {name}", time, SPARK, peer, goal=MOST_SCAN))
     return Result(_sizes(data), tuple(ratios))
 
@@ -84,7 +86,7 @@ def join_small_side(setting: Setting) -> Result:
     """A join on a column by which nothing is sorted, with a table of which a filter keeps a few rows."""
     data = spark_table(setting)
     with spark_session() as spark:
-        ours, own = _frames(spark, data)
+        ours, theirs = _frames(spark, data)
         path = setting.prepared(f"small-side-{data.files}", partial(_write_small, spark, data))
         small = spark.read.parquet(str(path / "data"))
 
@@ -93,8 +95,8 @@ def join_small_side(setting: Setting) -> Result:
             return sorted(row.id for row in frame.join(few, frame.uid == few.key).select("id").collect())
 
         for call in range(2):
-            _require(joined(ours, call) == joined(own, call) and len(joined(ours, call)) == WANTED, call)
-        contenders = [changing(partial(joined, frame)) for frame in (ours, own)]
+            _require(joined(ours, call) == joined(theirs, call) and len(joined(ours, call)) == WANTED, call)
+        contenders = [changing(partial(joined, frame)) for frame in (ours, theirs)]
         time, peer = race(contenders, setting.repetitions, _warming(setting))
     ratio = timed(f"dataframe(), join with {WANTED} rows", time, SPARK, peer, goal=1 / ONE_IN_OF_JOIN)
     return Result({**_sizes(data), "rows_of_the_small_side": SMALL}, (ratio,))

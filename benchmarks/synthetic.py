@@ -118,11 +118,11 @@ def bounds_of(shape: Shape, names: Sequence[str]) -> dict[str, Bounds]:
     parts: dict[str, list[Bounds]] = {name: [] for name in names}
     for segment in shape.segments:
         blocks = blocks_between(shape, *segment)
-        for name, found in parts.items():
-            found.append(getattr(blocks, name))
+        for name, bounds in parts.items():
+            bounds.append(getattr(blocks, name))
     return {
-        name: (np.concatenate([lower for lower, _ in found]), np.concatenate([upper for _, upper in found]))
-        for name, found in parts.items()
+        name: (np.concatenate([lower for lower, _ in bounds]), np.concatenate([upper for _, upper in bounds]))
+        for name, bounds in parts.items()
     }
 
 
@@ -162,7 +162,7 @@ def write_index(directory: Path, shape: Shape) -> None:
 def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segments:
     """The segments with the files of a synthetic table, in order."""
     n = len(files.size)
-    blocks, rows, size = (np.full(n, FILE_BLOCKS * each, np.int64) for each in (1, rows_per_block, BLOCK_BYTES))
+    blocks, rows, size = (np.full(n, FILE_BLOCKS * amount, np.int64) for amount in (1, rows_per_block, BLOCK_BYTES))
     segment = np.repeat(np.arange(len(segments), dtype=np.int32), segments.block_count // FILE_BLOCKS)
     paths = files.paths.cast(pa.large_string())
     return replace(

@@ -63,8 +63,8 @@ def _by_bounds(table: ScaleTable, column: str) -> tuple[np.ndarray, Kept]:
 def _needed(bounds: Bounds, rows: int) -> np.ndarray:
     """The blocks that may hold one of the greatest rows, where each block has so many, one of them at its bound."""
     lower, upper = bounds
-    sure = [_greatest(lower, -(-N // rows)), _greatest(upper, N)]
-    return np.flatnonzero(upper >= max(sure))
+    boundaries = [_greatest(lower, -(-N // rows)), _greatest(upper, N)]
+    return np.flatnonzero(upper >= max(boundaries))
 
 
 def _greatest(values: np.ndarray, n: int) -> int:
@@ -84,8 +84,8 @@ def topn_filtered(setting: Setting) -> Result:
         peers = {"DuckDB": _in_duckdb(logs.directory / "data"), "DataFusion": _in_datafusion(logs.directory / "data")}
         wanted = _ours(table, where)["ts"].cast(pa.int64()).to_pylist()
         for peer, ask in peers.items():
-            found = ask(sql)["ts"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
-            assert found == wanted, f"{peer} finds other rows of {name}"
+            answer = ask(sql)["ts"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+            assert answer == wanted, f"{peer} finds other rows of {name}"
         ours, *others = race(
             [partial(_ours, table, where), *(partial(ask, sql) for ask in peers.values())], setting.repetitions
         )
@@ -101,9 +101,9 @@ def topn_filtered(setting: Setting) -> Result:
 
 def _indexed(directory: Path) -> Table:
     """The log table with an index of bounds alone."""
-    own = directory / f"by-time-{index_code()}"
-    table = sec.open_table(str(directory / "data"), index_location=str(own))
-    if not own.exists():
+    index = directory / f"by-time-{index_code()}"
+    table = sec.open_table(str(directory / "data"), index_location=str(index))
+    if not index.exists():
         sec.build_index(table, sort_key=["ts"])
     return table
 

@@ -53,13 +53,13 @@ def tpch_needles(setting: Setting) -> Result:
     orders = setting.prepared(f"tpch-orders-{factor:g}", partial(write_orders, scale_factor=factor)) / "orders"
     kept: list[Kept] = []
     ratios: list[Ratio] = []
-    for each in _asked(lines, orders):
-        table = each.open()
-        rows = _rows(each)
-        kept += [_kept(each, table, rows, *question) for question in each.questions]
-        data = sum(path.stat().st_size for path in each.directory.glob("*.parquet"))
+    for indexed in _asked(lines, orders):
+        table = indexed.open()
+        rows = _rows(indexed)
+        kept += [_kept(indexed, table, rows, *question) for question in indexed.questions]
+        data = sum(path.stat().st_size for path in indexed.directory.glob("*.parquet"))
         size = _index_bytes(table)
-        ratios.append(Ratio(f"{each.name}: bytes of {each.index}", size, "B", "bytes of the table", data))
+        ratios.append(Ratio(f"{indexed.name}: bytes of {indexed.index}", size, "B", "bytes of the table", data))
     return Result({"scale_factor": factor, "blocks": kept[0].total}, tuple(ratios), tuple(kept))
 
 
@@ -93,25 +93,25 @@ def _some(directory: Path, column: str) -> list[int]:
     return [int(key) for key in (*chosen[:3], *absent)]
 
 
-def _rows(each: Indexed) -> pa.Table:
+def _rows(indexed: Indexed) -> pa.Table:
     """The column that is asked of, with the number of the block of every row."""
-    column = each.questions[0][0].partition(" ")[0]
-    files = [pq.ParquetFile(path) for path in sorted(each.directory.glob("*.parquet"))]
+    column = indexed.questions[0][0].partition(" ")[0]
+    files = [pq.ParquetFile(path) for path in sorted(indexed.directory.glob("*.parquet"))]
     counts = [file.metadata.row_group(i).num_rows for file in files for i in range(file.num_row_groups)]
     data = pa.concat_tables([file.read(columns=[column]) for file in files])
     return data.append_column("block", pa.array(np.repeat(np.arange(len(counts)), counts)))
 
 
-def _kept(each: Indexed, table: Table, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
+def _kept(indexed: Indexed, table: Table, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
     plan = sec.prune(table, sql, strict=True)
     bounds = sec.prune(table, sql, strict=True, use_index=False)
     total = int(rows["block"][-1].as_py()) + 1
     ideal = len(pc.unique(rows.filter(expression)["block"]))
-    found = plan.report.stages[-1].after.blocks or 0
-    if found < ideal:
-        raise AssertionError(f"{sql}: {found} blocks are kept where {ideal} hold a match")
-    left = {"secateur": found, "bounds alone": bounds.report.stages[-1].after.blocks or 0}
-    return Kept(f"{each.name}, {each.index}", sql, "blocks", total, ideal, left)
+    blocks = plan.report.stages[-1].after.blocks or 0
+    if blocks < ideal:
+        raise AssertionError(f"{sql}: {blocks} blocks are kept where {ideal} hold a match")
+    left = {"secateur": blocks, "bounds alone": bounds.report.stages[-1].after.blocks or 0}
+    return Kept(f"{indexed.name}, {indexed.index}", sql, "blocks", total, ideal, left)
 
 
 def _index_bytes(table: Table) -> int:

@@ -54,7 +54,7 @@ def events(rows: int) -> pa.Table:
 
 def _emails(user: np.ndarray) -> pa.Array:
     """The addresses of users, as they wrote them."""
-    return pa.array([f"{'User' if each % 3 else 'user'}.{each}@Example.com" for each in user.tolist()])
+    return pa.array([f"{'User' if number % 3 else 'user'}.{number}@Example.com" for number in user.tolist()])
 
 
 def questions(data: pa.Table) -> tuple[Question, ...]:

@@ -125,6 +125,6 @@ def _first_rows(copy: Copy, plan: Scan, expected: list[object]) -> np.ndarray:
     assert plan.order_by is not None
     search = FirstRows(plan, plan.fields())
     search.run()
-    found = search.ranked.rows[plan.order_by.names[0]].to_pylist()
-    assert found == expected, f"{copy.name}: {plan.report.predicate} has other first rows"
+    values = search.ranked.rows[plan.order_by.names[0]].to_pylist()
+    assert values == expected, f"{copy.name}: {plan.report.predicate} has other first rows"
     return _chosen(copy, plan, np.flatnonzero(~search.unread))

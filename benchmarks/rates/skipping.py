@@ -52,8 +52,8 @@ def formats_own(copy: Copy, question: Question) -> dict[str, np.ndarray]:
             return {"PyIceberg": _in_files(copy, {task.file.file_path for task in tasks})}
         case DeltaTable() as delta:
             data = delta.to_pyarrow_dataset()
-            found = data.get_fragments(filter=in_arrow(pushed(question.sql), data.schema))
-            return {"deltalake": _in_files(copy, {copy.path(unquote(each.path)) for each in found})}
+            fragments = data.get_fragments(filter=in_arrow(pushed(question.sql), data.schema))
+            return {"deltalake": _in_files(copy, {copy.path(unquote(fragment.path)) for fragment in fragments})}
     files = list(ds.dataset(str(copy.home), format="parquet").get_fragments())
     condition = in_arrow(pushed(question.sql), files[0].physical_schema)
     left = np.zeros(len(copy.blocks), bool)
@@ -106,7 +106,7 @@ def _condition(node: exp.Expr) -> expressions.BooleanExpression:
                 ice.GreaterThanOrEqual(_column(node.this), low), ice.LessThanOrEqual(_column(node.this), high)
             )
         case exp.In() if node.expressions:
-            return ice.In(_column(node.this), [_value(each) for each in node.expressions])
+            return ice.In(_column(node.this), [_value(literal) for literal in node.expressions])
         case exp.Like():
             return _prefix(_column(node.this), _value(node.expression))
     if type(node) in COMPARED:
@@ -116,7 +116,7 @@ def _condition(node: exp.Expr) -> expressions.BooleanExpression:
 
 def _prefix(column: str, pattern: Any) -> expressions.BooleanExpression:
     text = str(pattern)
-    if not text.endswith("%") or any(each in text[:-1] for each in "%_"):
+    if not text.endswith("%") or any(wildcard in text[:-1] for wildcard in "%_"):
         raise NotPushed
     return ice.StartsWith(column, text[:-1])
 
