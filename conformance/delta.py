@@ -54,42 +54,42 @@ class DeltaTable(Table):
         gone = [self._remove(path) for path in removed]
         added = [self._add(name, rows, has_statistics, dict(options)) for name, rows in new.items()]
         assert self._schema is not None
-        told = metadata(schema_text(self._schema), self.partitioned_by)
-        self.log.commit(*head, told, *gone, *added)
+        metadata_action = metadata(schema_text(self._schema), self.partitioned_by)
+        self.log.commit(*head, metadata_action, *gone, *added)
         for path in removed:
             del self._held[path]
         self.changed()
 
     def _widen(self, arrow: pa.Schema) -> None:
         """Gives the table the columns that it lacks, and wider types where these are wider."""
-        wanted = pa.schema([each.with_type(_stored(each.type)) for each in arrow])
-        known = {} if self._schema is None else {each.name: each for each in self._schema}
-        fields = [_wider(each, wanted) for each in known.values()]
-        self._schema = pa.schema([*fields, *(each for each in wanted if each.name not in known)])
+        wanted = pa.schema([field.with_type(_stored(field.type)) for field in arrow])
+        known = {} if self._schema is None else {field.name: field for field in self._schema}
+        fields = [_wider(field, wanted) for field in known.values()]
+        self._schema = pa.schema([*fields, *(field for field in wanted if field.name not in known)])
 
     def _add(self, name: str, rows: pa.Table, has_statistics: bool, options: dict[str, Any]) -> Action:
         assert self._schema is not None
         file = f"{next(self._numbers)}-{name}"
         path = quote(file)  # the log has URIs
         data = rows.drop_columns(list(self.partitioned_by))
-        stored = pa.schema([each.with_type(_in_file(each.type)) for each in data.schema])
+        stored = pa.schema([field.with_type(_in_file(field.type)) for field in data.schema])
         data = data.cast(stored)
         write_file(self.directory / file, data, **options)
         values = {column: _text(rows[column][0]) for column in self.partitioned_by} if len(rows) else {}
         size = (self.directory / file).stat().st_size
-        told = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
+        entry = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
         if has_statistics:
-            told["stats"] = json.dumps(statistics(decoded(data)))
+            entry["stats"] = json.dumps(statistics(decoded(data)))
         self._held[path] = name, decoded(rows)
-        return {"add": told}
+        return {"add": entry}
 
     def _remove(self, path: str) -> Action:
-        told = {"path": path, "deletionTimestamp": 0, "dataChange": True}
+        entry = {"path": path, "deletionTimestamp": 0, "dataChange": True}
         vector = self._added(path).get("deletionVector")
-        return {"remove": told if vector is None else {**told, "deletionVector": vector}}
+        return {"remove": entry if vector is None else {**entry, "deletionVector": vector}}
 
     def _added(self, path: str) -> Action:
-        return next(each for each in self.log.adds if each["path"] == path)
+        return next(add for add in self.log.adds if add["path"] == path)
 
     # ---- rows
 
@@ -127,9 +127,9 @@ class DeltaTable(Table):
         """By deletion vectors, each of which stands for all that were deleted of its file before."""
         actions = []
         for path, (_, held) in self._held.items():
-            own = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
-            if own:
-                whole = self._gone[path] = self._gone.get(path, set()) | own
+            positions = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
+            if positions:
+                whole = self._gone[path] = self._gone.get(path, set()) | positions
                 (vector,) = stored_vectors(self.directory, [sorted(whole)])
                 actions += [self._remove(path), {"add": {**self._added(path), "deletionVector": vector}}]
                 stats = actions[-1]["add"].get("stats")
@@ -163,10 +163,10 @@ def statistics(rows: pa.Table) -> Action:
     lower, upper, nulls = {}, {}, {}
     for name in rows.column_names:
         column = rows[name].combine_chunks()
-        found = _bounds(column)
+        bounds = _bounds(column)
         nulls[name] = column.null_count
-        if found is not None:
-            lower[name], upper[name] = found
+        if bounds is not None:
+            lower[name], upper[name] = bounds
     return {"numRecords": len(rows), "minValues": lower, "maxValues": upper, "nullCount": nulls}
 
 
@@ -176,8 +176,8 @@ def _bounds(column: pa.Array) -> tuple[Any, Any] | None:
     known = pa.types.is_primitive(column.type) or pa.types.is_string(column.type) or pa.types.is_decimal(column.type)
     if not known or pa.types.is_boolean(column.type) or column.null_count == len(column):
         return None
-    found = pc.min_max(column)
-    low, high = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(column)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if isinstance(low, str):
         breaker = "\x7f" if high[MOST_CHARACTERS : MOST_CHARACTERS + 1] < "\x7f" else "\U0010ffff"
         return low[:MOST_CHARACTERS], high if len(high) <= MOST_CHARACTERS else high[:MOST_CHARACTERS] + breaker
@@ -198,15 +198,15 @@ def _plain(value: Any) -> Any:
 
 def _text(value: pa.Scalar) -> str | None:
     """A partition value as the log has it."""
-    found = value.as_py()
-    match found:
+    plain = value.as_py()
+    match plain:
         case None:
             return None
         case bool():
-            return str(found).lower()
+            return str(plain).lower()
         case dt.datetime():
-            return found.isoformat(sep=" ") if found.tzinfo is None else found.isoformat().replace("+00:00", "Z")
-    return str(found)
+            return plain.isoformat(sep=" ") if plain.tzinfo is None else plain.isoformat().replace("+00:00", "Z")
+    return str(plain)
 
 
 def _stored(type_: pa.DataType) -> pa.DataType:
@@ -214,7 +214,7 @@ def _stored(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(type_):
         return _stored(type_.value_type)
     if pa.types.is_struct(type_):
-        return pa.struct([each.with_type(_stored(each.type)) for each in type_])
+        return pa.struct([field.with_type(_stored(field.type)) for field in type_])
     if pa.types.is_list(type_):
         return pa.list_(pa.field("element", _stored(type_.value_type)))
     if pa.types.is_timestamp(type_):
@@ -246,7 +246,7 @@ def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
         scale = max(a.scale, b.scale)
         return pa.decimal128(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
     if pa.types.is_struct(a) and pa.types.is_struct(b):
-        own, other = pa.schema(list(a)), pa.schema(list(b))
-        added = [each for each in other if each.name not in own.names]
-        return pa.struct([*(_wider(each, other) for each in own), *added])
+        schema, other = pa.schema(list(a)), pa.schema(list(b))
+        added = [field for field in other if field.name not in schema.names]
+        return pa.struct([*(_wider(field, other) for field in schema), *added])
     raise NotApplicable(f"Delta does not widen {a} and {b} to one type")

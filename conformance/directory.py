@@ -83,4 +83,4 @@ class DirectoryTable(Table):
 
 def escaped(value: str) -> str:
     """A partition value as it stands in the name of a folder."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)

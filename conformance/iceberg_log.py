@@ -82,7 +82,7 @@ class Entry:
 class Manifest:
     """A manifest as it was written, and the entries of it that live."""
 
-    told: ManifestFile
+    file: ManifestFile
     entries: tuple[Entry, ...]
 
 
@@ -145,8 +145,8 @@ class IcebergLog:
         sequence = self.metadata.last_sequence_number + 1
         deletes = DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES
         kinds = [self.entries(DataFileContent.DATA), self.entries(*deletes)]
-        groups = [each for entries in kinds for each in group(entries) if each]
-        self._publish(number, sequence, [self._written(number, sequence, each) for each in groups])
+        groups = [members for entries in kinds for members in group(entries) if members]
+        self._publish(number, sequence, [self._written(number, sequence, members) for members in groups])
 
     def roll_back(self, snapshot: int) -> None:
         """Makes a snapshot of the past the current one."""
@@ -186,11 +186,11 @@ class IcebergLog:
         status = ManifestEntryStatus.ADDED if new else ManifestEntryStatus.EXISTING
         with writer:
             for entry in live:
-                told = (None, None) if new else (entry.sequence, entry.sequence)
-                writer.add_entry(_entry(status, entry.snapshot, told, entry.file))
+                sequences = (None, None) if new else (entry.sequence, entry.sequence)
+                writer.add_entry(_entry(status, entry.snapshot, sequences, entry.file))
             for entry in gone:
-                told = (entry.sequence, entry.sequence)
-                writer.add_entry(_entry(ManifestEntryStatus.DELETED, number, told, entry.file))
+                sequences = (entry.sequence, entry.sequence)
+                writer.add_entry(_entry(ManifestEntryStatus.DELETED, number, sequences, entry.file))
         file = writer.to_manifest_file()
         file.sequence_number = sequence
         file.min_sequence_number = min([entry.sequence for entry in live], default=sequence)
@@ -206,10 +206,10 @@ class IcebergLog:
         if self.version == 3:
             writer._format_version = 3
             writer._meta["format-version"] = "3"
-            lineage = self._numbered(number, [each.told for each in manifests])
+            lineage = self._numbered(number, [manifest.file for manifest in manifests])
         with writer:
-            writer.add_manifests([each.told for each in manifests])
-        told: dict[str, Any] = {
+            writer.add_manifests([manifest.file for manifest in manifests])
+        arguments: dict[str, Any] = {
             "snapshot_id": number,
             "parent_snapshot_id": parent,
             "sequence_number": sequence,
@@ -217,8 +217,8 @@ class IcebergLog:
             "schema_id": self.metadata.current_schema_id,
             **lineage,
         }
-        snapshot = Snapshot(summary=Summary(Operation.OVERWRITE), **told)
-        self.manifests = [each for each in manifests if each.entries]
+        snapshot = Snapshot(summary=Summary(Operation.OVERWRITE), **arguments)
+        self.manifests = [manifest for manifest in manifests if manifest.entries]
         self._past[number] = self.manifests
         more = {"next_row_id": lineage["first_row_id"] + lineage["added_rows"]} if lineage else {}
         self.change(
@@ -234,10 +234,14 @@ class IcebergLog:
         """Gives every new manifest of data files the number of its first row; what a snapshot tells of them."""
         assert isinstance(self.metadata, TableMetadataV3)
         first = rows = self.metadata.next_row_id or 0
-        for each in manifests:
-            if each.content == ManifestContent.DATA and each.added_snapshot_id == number and each[FIRST_ROW_ID] is None:
-                each[FIRST_ROW_ID] = rows
-                rows += (each.added_rows_count or 0) + (each.existing_rows_count or 0)
+        for manifest in manifests:
+            if (
+                manifest.content == ManifestContent.DATA
+                and manifest.added_snapshot_id == number
+                and manifest[FIRST_ROW_ID] is None
+            ):
+                manifest[FIRST_ROW_ID] = rows
+                rows += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
         return {"first_row_id": first, "added_rows": rows - first}
 
 
@@ -250,13 +254,17 @@ def _put(path: Path, text: str) -> None:
 
 
 def _branch(snapshot: int) -> SnapshotRef:
-    told: dict[str, Any] = {"snapshot_id": snapshot, "snapshot_ref_type": "branch"}
-    return SnapshotRef(**told)
+    arguments: dict[str, Any] = {"snapshot_id": snapshot, "snapshot_ref_type": "branch"}
+    return SnapshotRef(**arguments)
 
 
 def _entry(
-    status: ManifestEntryStatus, snapshot: int, told: tuple[int | None, int | None], file: DataFile
+    status: ManifestEntryStatus, snapshot: int, sequences: tuple[int | None, int | None], file: DataFile
 ) -> ManifestEntry:
     return ManifestEntry.from_args(
-        status=status, snapshot_id=snapshot, sequence_number=told[0], file_sequence_number=told[1], data_file=file
+        status=status,
+        snapshot_id=snapshot,
+        sequence_number=sequences[0],
+        file_sequence_number=sequences[1],
+        data_file=file,
     )

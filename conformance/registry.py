@@ -41,7 +41,7 @@ class BugClass:
         """Registers a case, for some formats or for all to which the class applies."""
 
         def register(run: Run) -> Run:
-            chosen = formats or tuple(each for each in FORMATS if each not in self.outside)
+            chosen = formats or tuple(name for name in FORMATS if name not in self.outside)
             self.cases.append(Case(run.__name__, chosen, run, partitioned_by, version))
             return run
 

@@ -135,15 +135,15 @@ class Table(ABC):
 
     def index_files(self) -> list[Path]:
         """The files of the index, which are about to be harmed."""
-        found = sorted(self.exam.engine.index_files(self.place()))
-        if not found:
+        files = sorted(self.exam.engine.index_files(self.place()))
+        if not files:
             raise NotApplicable("the engine keeps no index")
         self._index_is_sound = False
-        return found
+        return files
 
 
 def asked(questions: Questions) -> list[Question]:
-    return [Rows(each) if isinstance(each, str) else each for each in questions]
+    return [Rows(question) if isinstance(question, str) else question for question in questions]
 
 
 def decoded(table: pa.Table) -> pa.Table:

@@ -132,7 +132,7 @@ ODD = ["a b", "50%", "%20", "x+y", "a/b", "k=v", "ä", "🦊", "a'b", "#?", "a\\
 @C41.case(partitioned_by=("s",))
 def odd_partition_values(table: Table) -> None:
     rows = [numbered(i * 2, a=[i, i + 100], s=pa.array([value] * 2, pa.string())) for i, value in enumerate(ODD)]
-    table.write({f"{i}.parquet": each for i, each in enumerate(rows)})
+    table.write({f"{i}.parquet": data for i, data in enumerate(rows)})
     questions = ["s = '" + s.replace("\\", "\\\\").replace("'", "\\'") + "'" for s in ODD if s is not None]
     questions += ["s IS NULL", "s LIKE '%/%'", "s > 'a'", "a = 3 AND s = 'x+y'", "NOT (s = '50%')"]
     table.examine(questions, look_up=["a"])
