@@ -1,4 +1,4 @@
-"""Filters of tables that are all index: fragments of many small blocks at once, laid side by side in this process."""
+"""Filters of tables that are only an index: fragments of many small blocks at once, merged in this process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AT_ONCE = 1 << 25  # bits in memory, each in a byte
 
 
 def add_keys(writer: BloomFragmentWriter, keys: np.ndarray) -> None:
-    """The filters of blocks with few keys each, int64 of shape (n_blocks, n_keys): as ``writer.add`` makes them.
+    """Add the filters of blocks with few keys each: int64 of shape (n_blocks, n_keys).
 
-    That takes 50 microseconds per block; this takes a tenth.
+    ``writer.add`` makes the same in 50 microseconds per block; this takes a tenth.
     """
     probes = probes_for(writer.fpr)
     ordered = np.sort(keys, axis=1)
@@ -50,7 +50,7 @@ def _bits(keys: np.ndarray, probes: int, bits: int) -> np.ndarray:
 
 
 def lay_fragments(store: Store, summaries: Sequence[SegmentSummary], filters: int) -> dict[int, BloomMatrices]:
-    """Run the third pass of a build: merge the fragments of all segments, of so many filters.
+    """Run the third pass of a build: merge the fragments of all segments, filter by filter.
 
     The fragments are removed.
     """

@@ -32,15 +32,15 @@ ROWS = 500_000
 KEYS = 4_000_000  # rows of the file of columns that filters are made of
 LINES = 400_000
 ROW_GROUPS = 8
-TABLE_BLOCKS = 10_000  # of the table that the file is thought to be a part of: decides the false-positive rate
+TABLE_BLOCKS = 10_000  # of the table that the file stands for: decides the false-positive rate
 COLUMNS = (("id",), ("user",))
-SEGMENTS = 8  # whose filters lie side by side
+SEGMENTS = 8  # with filters side by side
 GOAL = 2.0  # times what reading takes
 
 
 @dataclass(frozen=True)
 class Build:
-    """A file, and what is to be kept of it."""
+    """A file, and what an index keeps of it."""
 
     path: str
     recipe: Recipe
@@ -76,13 +76,13 @@ class Build:
             file.read_row_group(group, columns=columns, use_threads=False)
 
     def key_counts(self) -> list[np.ndarray]:
-        """Of every filter, how many distinct hashes each block has."""
+        """The number of distinct hashes per block, for every filter."""
         collectors = [Counting(collector.filter, False, collector.writer) for collector in self.collectors()]
         summarise(_open(self.path), self.recipe, collectors)
         return [np.array(collector.counts) for collector in collectors]
 
     def filter_bytes(self) -> float:
-        """What several segments like this file take in bloom matrices: rows are whole words, of 64 blocks."""
+        """Bytes per segment of the bloom matrices of several segments like this file: rows are words of 64 blocks."""
         assembled, store = self.assemble()
         summary = publish(store, "segments/0.segment", assembled.segment, assembled.fragments)
         bloom_matrices = lay_fragments(store, [summary] * SEGMENTS, len(self.recipe.rates))
@@ -90,7 +90,7 @@ class Build:
 
 
 class Counting(Collector):
-    """Counts the hashes of every block, and makes no filter of them."""
+    """Counts the hashes of every block without making a filter."""
 
     def take(self, hashes: np.ndarray | None) -> None:
         self.counts = [*getattr(self, "counts", []), 0 if hashes is None else len(distinct(hashes))]
@@ -118,7 +118,7 @@ def build_read(setting: Setting) -> Result:
 
 
 def build_filters(setting: Setting) -> Result:
-    """Filters column by column: keys of several sorts, and parts of texts."""
+    """Filters column by column: keys of several kinds, and parts of texts."""
     rows, lines = setting.scaled(KEYS, least=1000), setting.scaled(LINES, least=1000)
     directory = setting.prepared(f"build-keys-{rows}", partial(_write_columns, rows=rows, lines=lines))
     ratios: list[Ratio] = []
@@ -184,7 +184,7 @@ def _mixed(rows: int) -> pa.Table:
 
 
 def _write_columns(path: Path, rows: int, lines: int) -> None:
-    """A file for every sort of keys, and one of log lines."""
+    """Write a file for every kind of key, and one of log lines."""
     rng = np.random.default_rng(7)
     unique = rng.permutation(rows) * 1_000_003
     few = rng.integers(0, max(1, rows // 100), rows)

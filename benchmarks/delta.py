@@ -1,6 +1,6 @@
 """Opening a Delta table of 100,000 files, and planning over it, against the library `deltalake`.
 
-The log has the statistics of every file; of the files themselves only the one that is asked for exists.
+The log has statistics of every file, but only the file that a query looks for exists.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_t
 
 FILES = 100_000
 ROWS = 1_000  # of a file
-COLUMNS = 8  # besides the one that is asked for
+COLUMNS = 8  # besides the one in the predicate
 FORMS = ("commit", "checkpoint")
 
 
 def open_delta(setting: Setting) -> Result:
-    """The live files by columns, from one commit or from a checkpoint: whole, and when the log has not grown."""
+    """The live files by columns, from one commit or from a checkpoint: read in full, and when the log has not grown."""
     n = setting.scaled(FILES)
     ratios: list[Ratio] = []
     for form in FORMS:
@@ -51,7 +51,7 @@ def open_delta(setting: Setting) -> Result:
 
 
 def plan_delta(setting: Setting) -> Result:
-    """One file by the statistics of the log, without an index: of an open table, and from its directory."""
+    """One file kept by the log's statistics, without an index: with the table open, and from its directory."""
     n = setting.scaled(FILES)
     path = str(setting.prepared(f"delta-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
     value = _asked(n) * ROWS + 7
@@ -79,7 +79,7 @@ def plan_delta(setting: Setting) -> Result:
 
 
 def _asked(n: int) -> int:
-    """The file that exists."""
+    """The number of the file that exists."""
     return n // 2
 
 

@@ -19,7 +19,7 @@ from tests.support.iceberg_spark import metadata_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ONE_IN = 10  # the goal: so many times as fast
+ONE_IN = 10  # goal: times as fast
 SWITCH = "secateur.enabled"
 WARMING = 15  # seconds for each contender
 VIEW, ICEBERG = "lookup_sql", "lake.db.lookup_sql"
@@ -27,7 +27,7 @@ ROW_GROUP_BYTES = 400_000  # some ten thousand rows
 
 
 def lookup_sql(setting: Setting) -> Result:
-    """One value of a column by which nothing is sorted, another in every call, by its table's name in SQL."""
+    """One value of an unsorted column, another in every call, in SQL that names the table."""
     data = spark_table(setting)
     with spark_session(setting) as spark, enabled(spark, [data.table]):
         spark.read.parquet(data.location).createOrReplaceTempView(VIEW)
@@ -43,7 +43,7 @@ def lookup_sql(setting: Setting) -> Result:
 
 @contextmanager
 def enabled(spark: SparkSession, tables: list[object]) -> Iterator[None]:
-    """Pruning, for as long as it is measured."""
+    """Switch pruning on for as long as it is measured."""
     for table in tables or [None]:
         sec.enable(spark, None if table is None else [table])  # type: ignore[list-item]
     try:
@@ -69,7 +69,7 @@ def _lookup(spark: SparkSession, setting: Setting, data: SparkTable, name: str, 
 
 
 def _make_iceberg(spark: SparkSession, data: SparkTable) -> None:
-    """The same rows in an indexed table of Iceberg's, in as many files."""
+    """Write the same rows into an Iceberg table of as many files, and index it."""
     spark.sql(f"DROP TABLE IF EXISTS {ICEBERG}")
     spark.conf.set(SWITCH, "false")
     spark.sql(

@@ -17,7 +17,7 @@ from secateur.index.filters.ngrams import add_grams, add_tokens, grams_within
 
 KEYS = 500_000
 REPEATED = 100  # times
-LOOPED = 10  # one text in so many is given to the loop
+LOOPED = 10  # the loop gets one text in so many
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 
 
@@ -46,7 +46,7 @@ def hashing(setting: Setting) -> Result:
 
 
 def _lines(numbers: np.ndarray) -> list[bytes]:
-    """Lines of a log, much of which repeats."""
+    """Log lines with much repetition."""
     return [
         b"2026-01-01T%02d:%02d:%02dZ INFO [orders] Request completed path=/api/v2/items user=%d took=%dms"
         % (number % 24, number % 60, number % 59, number % 100_003, number % 997)
@@ -67,7 +67,7 @@ def _encoded(texts: pa.Array) -> list[bytes]:
 
 
 def _columns(name: str, values: pa.Array, canonical: Sequence[bytes], setting: Setting) -> Ratio:
-    """Hashes of a column, made distinct, against a loop over bytes that are ready."""
+    """Distinct hashes of a column, against a loop over bytes made beforehand."""
     vectorised, loop = race([lambda: distinct(hash_present(values)), lambda: _loop(canonical)], setting.repetitions)
     return timed(f"distinct hashes of {name}", vectorised, "loop of mmh3 over ready bytes", loop)
 

@@ -1,7 +1,7 @@
 """The statistics of the synthetic table as an Iceberg table: a data file for every block, registered and never written.
 
 pyiceberg writes the manifests, their list and the metadata, and plans from them. The table is opened by its metadata
-file: which catalog finds that is not part of planning.
+file: finding that in a catalog is not part of planning.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ METADATA = "table.metadata.json"
 
 
 def write_iceberg(directory: Path, bounds: Mapping[str, Bounds], location: Path) -> None:
-    """The metadata of a table in `directory`, which is to be moved to `location`."""
+    """Write a table's metadata into `directory`, which will be moved to `location`."""
     io = PyArrowFileIO()
     schema = Schema(*(NestedField(i, name, LongType(), required=True) for i, name in enumerate(bounds, 1)))
     n = len(next(iter(bounds.values()))[0])

@@ -72,7 +72,7 @@ def plan_iceberg(setting: Setting) -> Result:
 
 
 def one_minute(call: int) -> Windows:
-    """A moment that two files of the clustered column reach into."""
+    """A moment within the bounds of two files of the clustered column."""
     begin = EPOCH + call % CALLS * MINUTE
     return {"ts": (begin, begin + 1)}
 
@@ -95,7 +95,7 @@ class Contest:
     def beside(
         self, name: str, windows: Callable[[int], Windows], table: IcebergTable, java: Planner | None
     ) -> tuple[list[Ratio], Kept]:
-        """Warm plans in turn, with literals that change."""
+        """Time warm plans in turn, with changing literals."""
         peer = open_iceberg(self.metadata.parent)
         expected = by_numpy(self.bounds, windows(0))
         survivors = _prune(table, windows(0)).survivors.blocks
@@ -170,7 +170,7 @@ def _segment(
 
 @contextmanager
 def java_planner(metadata: Path) -> Iterator[Planner | None]:
-    """How many files Iceberg's own planner leaves of some ranges; None without its runtime."""
+    """Yield a count of the files that Iceberg's own planner leaves; None without its runtime."""
     jar = os.environ.get(JAR)
     if not jar:
         yield None

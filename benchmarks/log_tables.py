@@ -1,4 +1,4 @@
-"""Tables of log lines: one of Parquet files with literals to look for, and one that is all index."""
+"""Tables of log lines: one of Parquet files with literals to look for, and one that is only an index."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from secateur.values import Kind
 LEAST, MOST = 6, 16  # characters of a literal
 LITERALS = 80
 RARELY = 0.01  # of the blocks may hold a literal
-LINES = 50  # of a block of the table that is all index
+LINES = 50  # of a block of the table that is only an index
 SEGMENT = 1_024  # blocks
-DISTINCT = 5_000  # blocks of it, which come again and again
+DISTINCT = 5_000  # blocks, repeated over the table
 SCHEMA = pa.schema([pa.field("message", pa.string())])
 
 
@@ -52,7 +52,7 @@ class LogTable:
     words: dict[str, list[int]]  # whole tokens
 
     def open(self, option: FilterOption) -> tuple[Table, bool]:
-        """The table with the index of its own that a filter has, and whether there is one."""
+        """The table with the index for this filter, and whether that index exists."""
         name = f"{option.kind}-{option.gram}-{index_code()}"
         table = sec.open_table(str(self.directory / "data"), index_location=str(self.directory / name))
         return table, (self.directory / name).exists()
@@ -104,7 +104,7 @@ def _tokens(messages: pa.Array) -> list[str]:
 
 
 def blocks_with(messages: pa.Array, text: str, rows: int, *, word: bool = False) -> list[int]:
-    """The blocks, of so many messages each, of which one holds a text: as a whole word, or anywhere."""
+    """The blocks, of `rows` messages each, that hold a text: as a whole word, or anywhere."""
     matches = pc.match_substring_regex(messages, rf"\b{text}\b") if word else pc.match_substring(messages, text)
     return np.unique(np.flatnonzero(matches.to_numpy(zero_copy_only=False)) // rows).tolist()
 
@@ -113,9 +113,9 @@ def blocks_with(messages: pa.Array, text: str, rows: int, *, word: bool = False)
 
 
 def log_index(setting: Setting, blocks: int, option: FilterOption) -> tuple[SyntheticTable, Path]:
-    """A table of so many blocks of :data:`LINES` lines that is all index, and its directory.
+    """A table of so many blocks of :data:`LINES` lines that is only an index, and its directory.
 
-    :data:`DISTINCT` blocks come again and again, block i as block i modulo DISTINCT.
+    Block i is the same as block i modulo :data:`DISTINCT`.
     """
     blocks = blocks // FILE_BLOCKS * FILE_BLOCKS
     name = f"logs-index-{option.kind}-{option.gram}-{blocks}"
@@ -124,7 +124,7 @@ def log_index(setting: Setting, blocks: int, option: FilterOption) -> tuple[Synt
 
 
 def distinct_messages(blocks: int) -> pa.Array:
-    """The messages of the distinct blocks of a table of so many."""
+    """The messages of the distinct blocks of a table of so many blocks."""
     return log_lines(0, min(DISTINCT, blocks) * LINES)["message"].combine_chunks()
 
 

@@ -1,4 +1,4 @@
-"""The table in which needles are looked for, with values that one block of it holds and values that none does."""
+"""The table of the look-ups, with values that one of its blocks holds and values that no block holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from secateur.scan import Scan
 from secateur.values import Kind
 
 BLOCKS = 1_000_000
-NEEDLES = 20_000  # values kept beside the index, of each sort
+NEEDLES = 20_000  # values of each kind, kept beside the index
 Read = tuple[str, int, int]  # file, offset, size
 USER = Field(("user_id",), pa.int64())
 
@@ -46,7 +46,7 @@ class NeedleTable:
         return self.shape.blocks
 
     def prune(self, predicate: str | Predicate) -> Scan:
-        """The whole call that is measured."""
+        """Prune by a predicate: the call that is measured."""
         return sec.prune(self.table, predicate, strict=True, session_time_zone="UTC")
 
     def find(self, value: int) -> Scan:
@@ -54,7 +54,7 @@ class NeedleTable:
         return self.prune(sec.col("user_id") == value)
 
     def warm(self) -> None:
-        """Have the zone maps of `user_id` and the tables of all blocks in memory."""
+        """Load the zone maps of `user_id` and the tables of all blocks into memory."""
         self.prune(f"user_id > {KEY_SPACE // 2}")
 
     def probe(self, scan: Scan, values: np.ndarray) -> np.ndarray:
@@ -88,7 +88,7 @@ def _write(directory: Path, shape: Shape) -> None:
 
 
 def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Some values that one block holds with that block, in random order, and some that none holds."""
+    """Values that one block holds, with that block, in random order; and values that no block holds."""
     keys = np.concatenate([blocks_between(shape, *segment).keys for segment in shape.segments])
     count = np.bincount(keys.ravel(), minlength=KEY_SPACE)
     rng = np.random.default_rng(3)
@@ -98,7 +98,7 @@ def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[Read]]:
-    """Of every value the rows of the first matrix that a probe reads."""
+    """For every value, the rows of the first matrix that a probe reads."""
     hashes = hash_keys(values, Kind.WORD)  # type: ignore[arg-type]
     shape = shape_of(int(bloom_matrices.size_class[0]))
     for rows in positions(hashes, shape.probes, shape.bits):

@@ -1,4 +1,4 @@
-"""One file appended to a table of millions of blocks of which only the listing and the index exist."""
+"""One file appended to a table of millions of blocks that is only a listing and an index."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _bytes_below(directory: Path) -> int:
 
 @dataclass(frozen=True)
 class Appended(SyntheticTable):
-    """The table with files that exist: those below `root`."""
+    """The table with appended files, which do exist, below `root`."""
 
     root: str = ""
 

@@ -38,7 +38,7 @@ PLAIN = "pyarrow's read_row_group"
 
 @dataclass(frozen=True)
 class PageTable:
-    """A file of one row group, and what is known of it before it is read."""
+    """A file of one row group, and what is known of it beforehand."""
 
     path: Path
     rows: int
@@ -86,7 +86,7 @@ class PageTable:
 
 
 def page_table(setting: Setting) -> PageTable:
-    """The table, which is written where it is not there yet."""
+    """The table, written where it is missing."""
     rows = setting.scaled(ROWS, least=2000)
     directory = setting.prepared(f"page-reads-{rows}", lambda path: _write(path, rows))
     return PageTable(directory / "data.parquet", rows)
@@ -128,7 +128,7 @@ def read_10k_contiguous(setting: Setting) -> Result:
 
 
 def read_everything(setting: Setting) -> Result:
-    """The whole row group by its pages, which a reader with a choice would not do; and k rows of it, to choose by."""
+    """The whole row group by its pages, though a plain read is the better choice; and k scattered rows, to compare."""
     table = page_table(setting)
     rows = all_rows(table.rows)
     _require_equal(table, rows)
@@ -171,14 +171,14 @@ def _bytes(table: PageTable, rows: RowSelection, goal: float | None = None) -> t
 
 
 def _counted(table: PageTable, read: Callable[[pa.NativeFile], pa.Table]) -> tuple[int, int]:
-    """How many bytes a read takes of the file, by how many reads."""
+    """The bytes that a read takes of the file, and its number of requests."""
     counted = _Counted(table.path.read_bytes())
     read(pa.PythonFile(counted, mode="r"))
     return sum(counted.sizes), len(counted.sizes)
 
 
 class _Counted(io.BytesIO):
-    """A file that records how much is read of it."""
+    """A file that records the size of every read."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)

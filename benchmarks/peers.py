@@ -1,4 +1,4 @@
-"""The statistics of the synthetic table where peers prune by them, and the queries in their languages.
+"""The statistics of the synthetic table in the forms that peers prune by, and the queries in their languages.
 
 pyarrow has them as Parquet row groups of two rows, the lower and the upper bounds; DuckDB as a table of bounds.
 """

@@ -1,7 +1,7 @@
 """prune() over a million blocks and twenty million, warm: ranges against numpy, DuckDB, pyarrow and pyiceberg.
 
-A time is that of the whole call, from the predicate as a caller has it to the plan. The table hands out one listing
-from memory; listing a directory is no part of it.
+A time is that of the whole call, from the caller's predicate to the plan. The listing comes from memory; making it is
+not timed.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _clock(micros: int) -> str:
 
 
 def plan_in_100k(setting: Setting) -> Result:
-    """An IN list given as a numpy array, shifted by one from call to call, which is timed with the rest."""
+    """An IN list given as a numpy array, shifted by one per call within the time measured."""
     table, length = scale_table(setting, BLOCKS), setting.scaled(KEYS, least=10)
     lower, upper = table.bounds("distance")["distance"]
     lists = {

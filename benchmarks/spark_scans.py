@@ -18,7 +18,7 @@ from benchmarks.timing import race
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # the goals: so many times as fast, at most so many times as long
+ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # goals: times as fast, most times as long, times as fast
 SPARK = "Spark's own reader, with its push-down"
 SMALL, WANTED = 1_000, 3  # rows of the small side, and of those that its filter keeps
 WARMING = 20  # seconds for each contender: a join takes 0.8 s at first, and 0.2 s from the hundredth on
@@ -28,7 +28,7 @@ Query = Callable[["DataFrame"], object]
 
 
 def lookup_spark(setting: Setting) -> Result:
-    """One value of a column by which nothing is sorted, another in every call, from the query to its rows."""
+    """One value of an unsorted column, another in every call, from the query to its rows."""
     data = spark_table(setting)
     with spark_session() as spark:
         ours, theirs = _frames(spark, data)
@@ -63,7 +63,7 @@ def lookup_spark(setting: Setting) -> Result:
 
 
 def scan_spark(setting: Setting) -> Result:
-    """Queries that need every row: what is asked of the index is in vain."""
+    """Queries that need every row, so that the index cannot help."""
     data = spark_table(setting)
     queries: dict[str, Query] = {
         "count(*)": lambda frame: frame.where("id >= 0").count(),
@@ -83,7 +83,7 @@ def scan_spark(setting: Setting) -> Result:
 
 
 def join_small_side(setting: Setting) -> Result:
-    """A join on a column by which nothing is sorted, with a table of which a filter keeps a few rows."""
+    """A join on an unsorted column, with a table that a filter cuts to a few rows."""
     data = spark_table(setting)
     with spark_session() as spark:
         ours, theirs = _frames(spark, data)

@@ -31,7 +31,7 @@ class SparkTable:
 
     @property
     def rows(self) -> int:
-        """Of the whole table."""
+        """The rows of the whole table."""
         return self.files * ROW_GROUPS * ROWS
 
 

@@ -1,8 +1,8 @@
-"""A big table that is all index: segments and a snapshot in the real format, and no data behind them.
+"""A big table that is only an index: segments and a snapshot in the real format, and no data behind them.
 
 Block i of n begins at minute i and is a minute and a half long in `ts`, so `ts` is clustered. In `amount` every block
 spans nearly everything; in `distance`, `delay` and `weight` a twentieth of all, wherever it lies. In `user_id` it holds
-20 of ten million keys, so only its filter tells.
+20 of ten million keys, so only its filter prunes.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def blocks_of(shape: Shape) -> Blocks:
 
 
 def bounds_of(shape: Shape, names: Sequence[str]) -> dict[str, Bounds]:
-    """The bounds of some columns over all blocks; what is not asked for is held for one segment at a time only."""
+    """The bounds of some columns over all blocks; other columns are in memory for one segment at a time."""
     parts: dict[str, list[Bounds]] = {name: [] for name in names}
     for segment in shape.segments:
         blocks = blocks_between(shape, *segment)

@@ -22,7 +22,7 @@ from secateur.io.scan.first_rows import FirstRows
 from secateur.io.tables.table import Table
 from secateur.scan import Scan
 
-N = 10  # rows that are asked for
+N = 10  # first rows of an order
 CLUSTERED_SECONDS = 0.003  # goal for a plan by the sort key
 LOG_BLOCKS, LOG_FILES = 2_000, 50
 FILTERS = {"a rare text": "message LIKE '%rejected%' AND level = 'ERROR'", "an equality": "level = 'ERROR'"}
@@ -38,7 +38,7 @@ def topn_clustered(setting: Setting) -> Result:
 
 
 def topn_unclustered(setting: Setting) -> Result:
-    """The greatest values of a column that every block has many of."""
+    """The greatest values of a column whose values lie all over the table."""
     table, column = scale_table(setting, BLOCKS), SCATTERED[0]
     _, kept = _by_bounds(table, column)
     bounds, rows = table.bounds(column)[column], _plan(table, column).blocks["row_count"][0].as_py()
@@ -61,14 +61,14 @@ def _by_bounds(table: ScaleTable, column: str) -> tuple[np.ndarray, Kept]:
 
 
 def _needed(bounds: Bounds, rows: int) -> np.ndarray:
-    """The blocks that may hold one of the greatest rows, where each block has so many, one of them at its bound."""
+    """The blocks that may hold one of the greatest rows: each has so many rows, one of them at each bound."""
     lower, upper = bounds
     boundaries = [_greatest(lower, -(-N // rows)), _greatest(upper, N)]
     return np.flatnonzero(upper >= max(boundaries))
 
 
 def _greatest(values: np.ndarray, n: int) -> int:
-    """The n-th greatest value; one that is no greater than any, if there are fewer."""
+    """The n-th greatest value, or the least if there are fewer."""
     return int(np.partition(values, len(values) - n)[len(values) - n]) if n <= len(values) else int(values.min())
 
 

@@ -1,8 +1,8 @@
 """TPC-H and TPC-DS in SQL: the row groups that Spark reads alone, and with ``enable()``.
 
 ``python -m benchmarks.tpc_sql`` writes docs/tpc.md. Each query runs with and without pruning, and the answers have to
-be equal. What is counted are row groups whose rows leave a scan, which Spark's metrics tell as rows: every row group
-has the same number of rows.
+be equal. Row groups are counted whose rows leave a scan, computed from the rows in Spark's metrics: every row group has
+the same number of rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent.parent / "docs" / "tpc.md"
 TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 SORTED_BY = {"lineitem": "l_shipdate", "orders": "o_orderdate"}
-KEYS = ("key", "_sk")  # how names of columns end that get a bloom filter
+KEYS = ("key", "_sk")  # endings of columns that get a bloom filter
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Tables as they are measured, and queries."""
+    """The tables and queries of a benchmark."""
 
     name: str
     rows: int  # of a row group

@@ -1,4 +1,4 @@
-"""Order keys and parts of comments looked for in TPC-H's tables, where bounds tell nothing."""
+"""Look-ups of order keys and parts of comments in TPC-H's tables, where bounds rule out nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATTERNS = ("special%requests", "unusual accounts", "Customer%Complaints", "furi
 
 @dataclass(frozen=True)
 class Indexed:
-    """A table, one index of it, and what is asked: predicates in Spark SQL and for pyarrow."""
+    """A table, one index of it, and the predicates, in Spark SQL and for pyarrow."""
 
     name: str
     directory: Path
@@ -86,7 +86,7 @@ def _postings(column: str) -> BuildOptions:
 
 
 def _some(directory: Path, column: str) -> list[int]:
-    """Order keys that there are, and one that is absent."""
+    """Order keys of the table, and one that is absent."""
     keys = pc.unique(ds.dataset(str(directory)).to_table(columns=[column])[column]).to_numpy()
     chosen = np.random.default_rng(2).choice(keys, min(KEYS, len(keys)), replace=False)
     absent = np.setdiff1d(np.arange(keys.min(), keys.max()), keys)[:1]
@@ -94,7 +94,7 @@ def _some(directory: Path, column: str) -> list[int]:
 
 
 def _rows(indexed: Indexed) -> pa.Table:
-    """The column that is asked of, with the number of the block of every row."""
+    """The column of the predicates, with the block number of every row."""
     column = indexed.questions[0][0].partition(" ")[0]
     files = [pq.ParquetFile(path) for path in sorted(indexed.directory.glob("*.parquet"))]
     counts = [file.metadata.row_group(i).num_rows for file in files for i in range(file.num_row_groups)]
@@ -115,6 +115,6 @@ def _kept(indexed: Indexed, table: Table, rows: pa.Table, sql: str, expression: 
 
 
 def _index_bytes(table: Table) -> int:
-    """What filters take: those side by side, and postings, which lie in segments."""
+    """The bytes of filters: those side by side, and postings, which lie in segments."""
     postings = sum(file.size for file in table.store.files("segments")) if not filter_bytes(table) else 0
     return filter_bytes(table) + postings

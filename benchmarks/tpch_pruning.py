@@ -24,7 +24,7 @@ from secateur.scan import Scan
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of a table with the block that each lies in."""
+    """All rows of a table, with the block of each."""
 
     data: pa.Table
     block: np.ndarray

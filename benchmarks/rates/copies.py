@@ -127,7 +127,7 @@ def _directory(home: Path, layout: Layout, workload: Workload) -> _Opened:
 def _iceberg(home: Path, layout: Layout, workload: Workload) -> _Opened:
     """The same files, added to a table of PyIceberg's."""
     place, pointer = home / f"iceberg-{layout.name}", home / f"iceberg-{layout.name}" / "table"
-    if not pointer.exists() or not Path(pointer.read_text().removeprefix("file://")).exists():  # or it lay elsewhere
+    if not pointer.exists() or not Path(pointer.read_text().removeprefix("file://")).exists():  # or it was moved
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         files = sorted((home / layout.name).glob("*.parquet"))

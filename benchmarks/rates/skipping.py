@@ -1,4 +1,4 @@
-"""What others skip by bounds: the libraries of table formats whole files, by their metadata, pyarrow row groups."""
+"""What others skip by bounds: the libraries of table formats skip whole files, and pyarrow skips row groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlglot import exp
 from benchmarks.rates.copies import Copy
 from benchmarks.rates.questions import Question
 
-ice: Any = expressions  # whose constructors are given names of columns
+ice: Any = expressions  # untyped, for its constructors get names of columns here
 
 COMPARED: Mapping[type[exp.Expr], Any] = {
     exp.EQ: ice.EqualTo,
@@ -69,14 +69,14 @@ def _in_files(copy: Copy, paths: set[str]) -> np.ndarray:
 
 
 def in_arrow(condition: expressions.BooleanExpression, schema: pa.Schema) -> pc.Expression:
-    """A condition as pyarrow has it."""
+    """A condition as an expression of pyarrow."""
     fields = [{"field-id": i, "names": [name]} for i, name in enumerate(schema.names, 1)]
     bound = bind(pyarrow_to_schema(schema, NameMapping.model_validate(fields)), condition, case_sensitive=True)
     return pc.scalar(True) if isinstance(bound, ice.AlwaysTrue) else expression_to_pyarrow(bound)
 
 
 def pushed(sql: str) -> expressions.BooleanExpression:
-    """The conjuncts that the libraries know, as engines push them; the others are left to the rows."""
+    """The conjuncts that the libraries can evaluate, as engines push them down; rows are checked for the others."""
     whole = sqlglot.parse_one(sql, read="spark")
     known: list[expressions.BooleanExpression] = []
     for conjunct in whole.flatten() if isinstance(whole, exp.And) else [whole]:

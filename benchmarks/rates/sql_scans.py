@@ -43,7 +43,7 @@ class QueryRead:
 
 @dataclass
 class SqlScans:
-    """The scans with filters of all queries, what whole queries read, and what could not be looked at."""
+    """The scans with filters of all queries, the blocks that whole queries read, and notes on scans left out."""
 
     scans: list[Measured] = field(default_factory=list)
     queries: list[QueryRead] = field(default_factory=list)

@@ -27,9 +27,9 @@ class Source:
 
     make: Callable[..., Bench]
     factor: float  # at scale 1
-    least_factor: float  # that its generator makes
+    least_factor: float  # the generator's least
     every: int  # n-th query, at scale 1
-    least_scale: float = 0.0  # from which on it is measured
+    least_scale: float = 0.0  # it is left out below
 
 
 SOURCES = {
@@ -78,7 +78,7 @@ class SqlBench:
 
 
 def sql_benches(setting: Setting, sparse: int) -> list[SqlBench]:
-    """Both benchmarks in both layouts; at a small scale, fewer queries of less data. Of these each n-th."""
+    """Both benchmarks in both layouts; at a small scale, fewer queries of less data. Takes each n-th query."""
     benches = []
     for name, source in SOURCES.items():
         if setting.scale < source.least_scale:

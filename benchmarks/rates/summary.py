@@ -27,7 +27,7 @@ class Group:
     kept: int
     ideal: int
     pruned: dict[str, int]
-    others: dict[str, int]  # of whoever looked at all of the scans
+    others: dict[str, int]  # blocks kept by engines that have figures of all the scans
     served: tuple[int, int]  # kept and ideal of the scans for which the index has a structure
 
     def share(self, blocks: int) -> float:

@@ -1,4 +1,4 @@
-"""Which blocks hold a match: every row looked at by DuckDB, which has no part in pruning."""
+"""The blocks that hold a match, by DuckDB, which looks at every row and has no part in pruning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ideal:
     """The blocks that a question cannot do without."""
 
     blocks: np.ndarray  # bool of shape (n_blocks,)
-    rows: int  # that are its answer
+    rows: int  # of the answer
 
 
 class Rows:
@@ -52,7 +52,7 @@ class Rows:
         return Ideal(chosen & (counts > 0), min(question.limit, len(rows)))
 
     def met_apart(self, question: Question, blocks: np.ndarray) -> int:
-        """In how many of some blocks every condition is met by some row, where there are several."""
+        """The number of blocks in which some row meets each condition; 0 for a single condition."""
         conditions = conjuncts(sqlglot.parse_one(question.sql, read="spark").unnest())
         parts = [Question("", condition.sql("spark")) for condition in conditions]
         if question.keys is not None:
@@ -62,7 +62,7 @@ class Rows:
         return int(np.logical_and.reduce([blocks, *(self.holding(part).blocks for part in parts)]).sum())
 
     def first_values(self, question: Question) -> list[object]:
-        """The values of the first rows of an order, in it."""
+        """The values of the first rows of an order, in that order."""
         column = question.order_by.split()[0]
         return list(self._ask(column, question)[column].to_pylist())
 
