@@ -47,7 +47,7 @@ def main(name: str, formats: Sequence[str], numbers: Sequence[int], all_findings
         console.print(_listed(chosen))
         return
     spark = local_session()
-    spark.sparkContext.setLogLevel("OFF")  # what an engine fails on is told below
+    spark.sparkContext.setLogLevel("OFF")  # failures are printed below
     logging.disable()
     engine = ENGINES[name](spark)
     with tempfile.TemporaryDirectory() as directory:
@@ -82,7 +82,7 @@ def _table(
 
 
 def summary(result: Result) -> str:
-    """What came of a class on a format, in a few words."""
+    """The result of a class on a format, in a few words."""
     if result.outside:
         return f"- {result.outside}"
     counts = []

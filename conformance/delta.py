@@ -45,7 +45,7 @@ class DeltaTable(Table):
         self.rewrite([], files, **options)
 
     def rewrite(self, old: Sequence[str], new: Mapping[str, pa.Table], **options: Any) -> None:
-        """Options besides those of pyarrow: `stats`, False for files of which the log has no statistics."""
+        """Options besides those of pyarrow: `stats`, False for files without statistics in the log."""
         has_statistics = options.pop("stats", True)
         removed = [path for path, (name, _) in self._held.items() if name in old]
         head = [protocol(*FEATURES)] if self._schema is None else []
@@ -61,7 +61,7 @@ class DeltaTable(Table):
         self.changed()
 
     def _widen(self, arrow: pa.Schema) -> None:
-        """Gives the table the columns that it lacks, and wider types where these are wider."""
+        """Adds the columns that the table lacks, and widens types to those of new files."""
         wanted = pa.schema([field.with_type(_stored(field.type)) for field in arrow])
         known = {} if self._schema is None else {field.name: field for field in self._schema}
         fields = [_wider(field, wanted) for field in known.values()]
@@ -124,7 +124,7 @@ class DeltaTable(Table):
         self.delete_by_vectors(*row_ids)
 
     def delete_by_vectors(self, *row_ids: int) -> None:
-        """By deletion vectors, each of which stands for all that were deleted of its file before."""
+        """Deletes by vectors, each of which covers all rows of its file that are deleted by now."""
         actions = []
         for path, (_, held) in self._held.items():
             positions = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
@@ -141,18 +141,18 @@ class DeltaTable(Table):
     # ---- versions
 
     def snapshot(self) -> PastVersion:
-        """The state of now, to ask for later."""
+        """The current version, to ask for later."""
         return PastVersion(self.log.version, self.rows)
 
     def ask_at(self, moment: PastVersion, questions: Questions, step: str) -> None:
-        """Asks for rows of the past."""
+        """Asks for rows of an earlier version."""
         place = replace(self.place(), snapshot_id=moment.version, schema=moment.rows.schema)
         self.exam.ask(place, moment.rows, asked(questions), step)
 
 
 @dataclass(frozen=True)
 class PastVersion:
-    """A version, and the rows of then."""
+    """A version, and its rows."""
 
     version: int
     rows: pa.Table
@@ -229,7 +229,7 @@ def _in_file(type_: pa.DataType) -> pa.DataType:
 
 
 def _wider(field: pa.Field, wanted: pa.Schema) -> pa.Field:
-    """A column with the wider of its type and that which new files have. Raises NotApplicable."""
+    """The column with the wider of its type and the type in new files. Raises NotApplicable."""
     if field.name not in wanted.names:
         return field
     return field.with_type(_widest(field.type, wanted.field(field.name).type))

@@ -1,4 +1,4 @@
-"""A Delta log, written as Delta's protocol describes it, in every form that it may take.
+"""A Delta log, written as Delta's protocol describes it, in all of its forms.
 
 Source: PROTOCOL.md of Delta Lake.
 """
@@ -139,7 +139,7 @@ class DeltaLog:
         return self.folder / f"{version:020}.json"
 
     def commit(self, *actions: Action) -> int:
-        """The next version."""
+        """Writes the next version, and returns its number."""
         self.version += 1
         self.commits.append([{"commitInfo": {"operation": "WRITE", "timestamp": self.version}}, *actions])
         self._write_lines(self.path(self.version), self.commits[-1])
@@ -158,10 +158,10 @@ class DeltaLog:
         """The live files."""
         return [action["add"] for action in self.state()[2].values()]
 
-    # ---- other forms of the same
+    # ---- compacted commits and checkpoints
 
     def compact(self, first: int, last: int) -> Path:
-        """A file with what some commits come to."""
+        """Writes a compacted commit: the net effect of some commits."""
         actions = [action for commit in self.commits[first : last + 1] for action in commit]
         latest: dict[Any, Action] = {}
         for action in actions:

@@ -25,7 +25,7 @@ class Wrong:
     step: str  # when it was asked
     lost: tuple[int, ...] = ()  # ids of rows that match and were not found
     extra: tuple[int, ...] = ()  # ids of rows that were found and do not match, or were found again
-    values: str = ""  # of anything but row ids: what was found, and what is right
+    values: str = ""  # of anything but row ids: the answer, and the right one
 
     def __str__(self) -> str:
         parts = [f"lost {_brief(self.lost)}"] if self.lost else []
@@ -53,7 +53,7 @@ class Exam:
     refused: list[str] = field(default_factory=list)  # questions, with the reason
 
     def ask(self, place: Place, rows: pa.Table, questions: Sequence[Question], step: str, threads: int = 1) -> None:
-        """The engine's answers about a table whose rows are these; by several threads at once if told so."""
+        """Asks about a table with these rows, by so many threads at once."""
         truth = self.oracle.truth(rows, questions, place.session)
         if threads == 1:
             self.note(questions, self.prepared(place, questions)(), [truth], step)
@@ -66,7 +66,7 @@ class Exam:
             self.note(part, answers, [[by_question[question] for question in part]], step)
 
     def prepared(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
-        """What the engine is about to answer; an error of whatever kind is a refusal of all questions."""
+        """The engine's answers, once called; an error of any kind is a refusal of all questions."""
 
         def refused(error: Exception) -> Sequence[Answer]:
             return [Refused(_first_line(error))] * len(questions)
@@ -85,7 +85,7 @@ class Exam:
         return answers
 
     def maintain(self, work: Callable[[], None], what: str) -> None:
-        """Has the engine do something about its index, and notes where it does not."""
+        """Has the engine work on its index, and notes an error as a refusal."""
         try:
             work()
         except Exception as error:
@@ -94,7 +94,7 @@ class Exam:
     def note(
         self, questions: Sequence[Question], answers: Sequence[Answer], truths: Sequence[Sequence[Truth]], step: str
     ) -> None:
-        """Compares answers with what is right: one of `truths`, where the table changed meanwhile."""
+        """Compares answers with the truth, which is any of `truths` if the table changed meanwhile."""
         assert len(answers) == len(questions), f"{len(answers)} answers to {len(questions)} questions"
         for i, (question, answer) in enumerate(zip(questions, answers, strict=True)):
             self.asked += 1

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-Typed = dict[int, tuple[int, Any]]  # by field id: type and value; of a list the type of its elements, and these
+Typed = dict[int, tuple[int, Any]]  # by field id: type and value; of a list: type of the elements, elements
 Change = Callable[[Typed], None]
 
 ROW_GROUPS, CREATED_BY = 4, 6  # of FileMetaData
@@ -23,7 +23,7 @@ OLD_MAX, OLD_MIN, NULL_COUNT, MAX_VALUE, MIN_VALUE = 1, 2, 3, 5, 6  # of Statist
 
 
 def edit(path: Path, change: Change) -> None:
-    """A file with its FileMetaData changed."""
+    """Rewrites a file with a changed FileMetaData."""
     data = path.read_bytes()
     size = int.from_bytes(data[-8:-4], "little")
     metadata, _ = _struct(data, len(data) - 8 - size)
@@ -33,7 +33,7 @@ def edit(path: Path, change: Change) -> None:
 
 
 def statistics(metadata: Typed) -> Iterator[Typed]:
-    """Those of every column chunk that has some."""
+    """The Statistics of every column chunk that has them."""
     for chunk in chunks(metadata):
         if STATISTICS in chunk:
             yield chunk[STATISTICS][1]
@@ -50,7 +50,7 @@ def chunks(metadata: Typed) -> Iterator[Typed]:
 
 
 def without(*fields: int) -> Change:
-    """Statistics that lack something."""
+    """A change that takes fields out of all statistics."""
 
     def change(metadata: Typed) -> None:
         for stats in statistics(metadata):
@@ -61,7 +61,7 @@ def without(*fields: int) -> Change:
 
 
 def no_nulls_and_no_bounds(metadata: Typed) -> None:
-    """A null count of 0 beside bounds that are not there, as a column of NULL only was written once."""
+    """Sets null counts of 0 and removes bounds, as columns of NULL only were written once."""
     for stats in statistics(metadata):
         for field in (OLD_MAX, OLD_MIN, MAX_VALUE, MIN_VALUE):
             stats.pop(field, None)
@@ -69,9 +69,9 @@ def no_nulls_and_no_bounds(metadata: Typed) -> None:
 
 
 def signed_bounds(metadata: Typed) -> None:
-    """Bounds of text by signed bytes, in the fields and by the writer that had them: PARQUET-251 and PARQUET-686.
+    """Orders bounds of text by signed bytes, as an old writer did in the old fields: PARQUET-251 and PARQUET-686.
 
-    Text that begins beyond ASCII is below all other then, so the ends are exchanged where one of them does.
+    Text that begins beyond ASCII is then below all other, so the bounds are swapped where one of them does.
     """
     metadata[CREATED_BY] = (BINARY, b"parquet-mr version 1.6.0 (build abcdef)")
     for stats in statistics(metadata):

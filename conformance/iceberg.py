@@ -42,7 +42,7 @@ DATA, POSITIONS, KEYS = DataFileContent.DATA, DataFileContent.POSITION_DELETES, 
 
 
 class IcebergTable(Table):
-    """Files that the table's metadata names. Their columns go by field ids, which a rename leaves as they are."""
+    """Files that the table's metadata names. Their columns have field ids, which a rename does not change."""
 
     format = ICEBERG
 
@@ -82,7 +82,7 @@ class IcebergTable(Table):
             self._held[self.uri(name), self.log.metadata.last_sequence_number] = plain.rename_columns(ids)
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[str] = (), deleted: Any = ()) -> None:
-        """A snapshot; `deleted` are the rows that its delete files take away."""
+        """Commits a snapshot; `deleted` are the rows that its delete files remove."""
         before = self._deleted.get(self.log.metadata.current_snapshot_id or 0, set())
         self.log.commit(added, removed)
         self._deleted[self.log.snapshot_id] = before | set(deleted)
@@ -92,7 +92,7 @@ class IcebergTable(Table):
         return f"file://{self.directory}/data/{name}"
 
     def _widen(self, arrow: pa.Schema) -> None:
-        """Gives the table the columns that it lacks, and wider types where these are wider."""
+        """Adds the columns that the table lacks, and widens types to those of new files."""
         wanted = fresh(pa.schema([field.with_type(stored_type(field.type)) for field in arrow]))
         if self._log is None:
             fields = [
@@ -149,7 +149,7 @@ class IcebergTable(Table):
         return {entry.file.file_path.removeprefix(prefix): self._live(entry) for entry in self.log.entries(DATA)}
 
     def _live(self, entry: Entry) -> pa.Table:
-        """The rows of a file that live, with the columns of now that it has."""
+        """The live rows of a file, with those of the current columns that it has."""
         key = entry.file.file_path, entry.sequence
         held = self._held[key]
         gone = {position for path, sequence, position in self._deleted[self.log.snapshot_id] if (path, sequence) == key}
@@ -187,7 +187,7 @@ class IcebergTable(Table):
     # ---- deletes
 
     def delete(self, *row_ids: int) -> None:
-        """By files of positions, one for every partition."""
+        """Deletes by files of positions, one for every partition."""
         if self.version > 2:
             self.delete_by_vectors(*row_ids)
             return
@@ -201,7 +201,7 @@ class IcebergTable(Table):
         self.commit(files, deleted=_gone(places))
 
     def delete_by_key(self, column: str, *values: Any) -> None:
-        """By a file of values, which applies to all older data files."""
+        """Deletes by a file of values, which applies to all older data files."""
         field = self.schema.find_field(column)
         schema = pa.schema([with_ids(pa.field(column, self.schema.as_arrow().field(column).type), field)])
         path = self._new("keys.parquet")
@@ -215,7 +215,7 @@ class IcebergTable(Table):
         self.commit([self._file(KEYS, path, len(rows), Record(), equality_ids=[field.field_id])], deleted=gone)
 
     def delete_by_vectors(self, *row_ids: int) -> None:
-        """By deletion vectors, each of which stands for all that were deleted of its file before."""
+        """Deletes by vectors, each of which covers all rows of its file that are deleted by now."""
         places = self._places(row_ids)
         earlier = self._deleted[self.log.snapshot_id]
         files, replaced = [], []
@@ -227,7 +227,7 @@ class IcebergTable(Table):
         self.commit(files, replaced, _gone(places))
 
     def _places(self, row_ids: Sequence[int]) -> list[tuple[Entry, list[int]]]:
-        """In which files some rows are, and where."""
+        """The files that hold some rows, with their positions there."""
         places = []
         for entry in self.log.entries(DATA):
             name = str(self.schema.find_field(ROW_ID).field_id)
@@ -263,11 +263,11 @@ class IcebergTable(Table):
     # ---- snapshots and columns
 
     def snapshot(self) -> Moment:
-        """The state of now, to ask for later or to go back to."""
+        """The current snapshot, to ask for later or to go back to."""
         return Moment(self.log.snapshot_id, self.rows)
 
     def ask_at(self, moment: Moment, questions: Questions, step: str) -> None:
-        """Asks for rows of the past."""
+        """Asks for rows of an earlier snapshot."""
         place = replace(self.place(), snapshot_id=moment.snapshot_id, schema=moment.rows.schema)
         self.exam.ask(place, moment.rows, asked(questions), step)
 
@@ -276,7 +276,7 @@ class IcebergTable(Table):
         self.changed()
 
     def rewrite_manifests(self, group: Callable[[list[Entry]], list[list[Entry]]], forget: Sequence[str] = ()) -> None:
-        """The same files in other manifests, without some of their metrics."""
+        """Writes the same files into other manifests, without some of their metrics."""
         before = self._deleted[self.log.snapshot_id]
         self.log.regroup(lambda entries: [[_without(entry, forget) for entry in some] for some in group(entries)])
         self._deleted[self.log.snapshot_id] = before
@@ -291,7 +291,7 @@ class IcebergTable(Table):
         self._evolve([field for field in self.schema.fields if field.name != name])
 
     def add(self, name: str, type_: IcebergType, default: Any = None) -> None:
-        """A column; rows of before have `default` in it, which version 3 has."""
+        """Adds a column; earlier rows have `default` in it, if the version is 3."""
         number = self.log.metadata.last_column_id + 1
         column = NestedField(number, name, type_, initial_default=default, write_default=default)
         self._evolve([*self.schema.fields, column])
@@ -303,7 +303,7 @@ class IcebergTable(Table):
 
 @dataclass(frozen=True)
 class Moment:
-    """A snapshot, and the rows of then."""
+    """A snapshot, and its rows."""
 
     snapshot_id: int
     rows: pa.Table
@@ -314,7 +314,7 @@ def _gone(places: Sequence[tuple[Entry, Sequence[int]]]) -> set[tuple[str, int, 
 
 
 def _without(entry: Entry, names: Sequence[str]) -> Entry:
-    """An entry whose file has lost some of its metrics."""
+    """The entry with some metrics of its file removed."""
     file = copy(entry.file)
     file._data = [None if 6 <= i < 12 and METRICS[i - 6] in names else value for i, value in enumerate(file._data)]
     file.spec_id = entry.file.spec_id

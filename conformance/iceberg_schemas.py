@@ -1,4 +1,4 @@
-"""Schemas of Iceberg tables: from Arrow's, with field ids, and wider than they were."""
+"""Schemas of Iceberg tables: made from Arrow's with field ids, and widened."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _with_ids(type_: pa.DataType, table_type: IcebergType) -> pa.DataType:
 
 
 def fresh(schema: pa.Schema) -> Schema:
-    """A schema with ids of its own."""
+    """The Iceberg schema of an Arrow schema, with new ids."""
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
 
 

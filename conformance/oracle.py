@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 Truth = list[int] | tuple[Any, ...]
 
-# Without what loses rows in Spark itself: push-down prunes by bounds that leave NaN out, and the elimination of common
-# subexpressions takes ``x = 0.0`` and ``x = -0.0`` in one projection for the same.
+# Switches off what loses rows in Spark itself: push-down prunes by bounds that leave NaN out, and the elimination of
+# common subexpressions takes ``x = 0.0`` and ``x = -0.0`` in one projection for the same.
 _SETTINGS = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.subexpressionElimination.enabled": "false",
 }
 
-Session = tuple[tuple[str, str], ...]  # settings of one
+Session = tuple[tuple[str, str], ...]  # the settings of a Spark session
 
 
 @contextmanager
 def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """The session with other settings for a while."""
+    """Change settings of the session, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
@@ -51,7 +51,7 @@ class Oracle:
         self.spark = spark
         self._directory = directory
         self._known: dict[tuple[int, Session, Question], Truth] = {}
-        self._rows: list[pa.Table] = []  # kept, so that no other table gets the number of one
+        self._rows: list[pa.Table] = []  # kept alive, so that no other table gets the same id()
 
     def truth(self, rows: pa.Table, questions: Sequence[Question], settings: Mapping[str, str]) -> list[Truth]:
         """For every question the row ids in order, the values of its aggregates, or the rows of its result."""

@@ -30,7 +30,7 @@ class BugClass:
     number: int
     title: str
     about: str  # what went wrong elsewhere
-    outside: Mapping[str, str] = field(default_factory=dict)  # by format to which it does not apply: why
+    outside: Mapping[str, str] = field(default_factory=dict)  # by format: why the class does not apply to it
     cases: list[Case] = field(default_factory=list)
 
     @property

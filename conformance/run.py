@@ -1,4 +1,4 @@
-"""Runs the cases of a class on a format, and says what came of it."""
+"""Runs the cases of a class on a format, and returns the result."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def names_that_are_alike(table: Table) -> None:
             "p": [i, i],
             "part": [i % 2, i % 2],
         }
-        if table.format == PARQUET:  # Iceberg has no two columns of which one reads as a field of the other
+        if table.format == PARQUET:  # in Iceberg no column may be named like a field of another
             columns["st.v"] = [i + 300, i + 400]
         names = list(columns) if i % 2 else list(reversed(columns))
         table.write({f"{i}.parquet": numbered(i * 2, **{name: columns[name] for name in names})})

@@ -1,4 +1,4 @@
-"""C. The value domain: NaN, zeros, cut text, units, scales, and what else compares otherwise than it seems."""
+"""C. The value domain: NaN, zeros, cut text, units, scales, and other comparisons that surprise."""
 
 from __future__ import annotations
 

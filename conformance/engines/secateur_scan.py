@@ -38,7 +38,7 @@ Planned = Scan | Refused | None  # None: of a query, which Spark plans
 
 
 def options_of(place: Place) -> dict[str, object]:
-    """How a table is planned at a place."""
+    """The options with which a table is planned at a place."""
     return {"strict": place.index_is_sound, "session_time_zone": place.time_zone, "ansi": place.ansi}
 
 
@@ -75,9 +75,9 @@ class SecateurScan:
         return [path for path in (place.directory / "_secateur").rglob("*") if path.is_file()]
 
     def table(self, place: Place) -> Table:
-        """One handle per table and snapshot, with whatever it remembers."""
+        """One handle per table and snapshot, with its caches."""
         key = place.directory, place.snapshot_id
-        if not place.index_is_sound:  # which a handle that has read of it would not notice
+        if not place.index_is_sound:  # a handle with cached chunks would not notice
             return _opened(place)
         if key not in self._opened:
             self._opened[key] = _opened(place)
@@ -102,7 +102,7 @@ class SecateurScan:
     def _answers(
         self, place: Place, table: Table, questions: Sequence[Question], planned: Sequence[Planned]
     ) -> Sequence[Answer]:
-        """All answers; those that only Spark can evaluate the rest of are read in one query."""
+        """All answers; those with a residual that only Spark can evaluate are read in one query."""
         answers: list[Answer] = []
         left: dict[int, Scan] = {}
         for i, (question, plan) in enumerate(zip(questions, planned, strict=True)):

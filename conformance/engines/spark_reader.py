@@ -38,7 +38,7 @@ class SparkReader(WithoutIndex):
 
     name = "spark"
     version = f"Spark {pyspark.__version__}"
-    formats = (PARQUET,)  # of Iceberg with a runtime, which is a project of its own
+    formats = (PARQUET,)  # Iceberg's runtime for Spark is another project
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
