@@ -1,4 +1,4 @@
-"""Inputs to begin with, of every target: what builds write, from the golden index and small values."""
+"""The first inputs of every target: what builds write, from the golden index and small values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What reads bytes that anybody may have written, one function each: it returns, or raises the error that it promises.
+"""Readers of untrusted bytes, one function each: it returns, or raises the error that it promises.
 
-Never another exception, a crash, a hang, or memory beyond all proportion.
+Another exception, a crash, a hang, and memory out of proportion are bugs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _verified(kind: int, size: int, read: index_file.ReadRange) -> list[str]:
 
 
 def contents(data: bytes) -> None:
-    """A table of contents in JSON, behind some bytes that its places may be of."""
+    """A table of contents in JSON, behind some bytes that its places may point to."""
     packed = pa.compress(data, codec="zstd", asbytes=True)
     crc, body = zlib.crc32(packed), bytes(4096)
     trailer = index_file.TRAILER.pack(
@@ -91,7 +91,7 @@ def contents(data: bytes) -> None:
 
 
 def snapshot(data: bytes) -> None:
-    """All that a snapshot tells."""
+    """Every part of a snapshot."""
     text, chunks = unpacked(data)
     name = snapshot_name(1)
     opened = open_snapshot(MemoryStore({name: file_of(index_file.SNAPSHOT, text, chunks)}), 1)
@@ -111,13 +111,13 @@ def snapshot(data: bytes) -> None:
 
 
 def _tree_zones(opened: Snapshot, field: Field) -> None:
-    """Of a column that has an order: of others nobody asks."""
+    """The zone maps of the tree, for a column that has an order: no one reads those of others."""
     if opened.number_of(field) is not None:
         opened.tree_zones(field)
 
 
 def attempt(ask: Callable[[], object]) -> None:
-    """Ask for a part of what may be harmed elsewhere."""
+    """Read one part, and pass over an index fault in it."""
     try:
         ask()
     except IndexFault:
@@ -160,7 +160,7 @@ def matrix(data: bytes) -> None:
     at, rows, width, salt, *wanted = _MATRIX.unpack_from(data.ljust(_MATRIX.size, b"\0"))
     store = MemoryStore({"f": data[_MATRIX.size :]})
     shape = Matrix(at, rows, width, salt)
-    if at + shape.nbytes > store.size("f") or not width:  # which whoever knows of a matrix has checked
+    if at + shape.nbytes > store.size("f") or not width:  # readers of matrices check that first
         return
     read_rows(shape, np.array(wanted, np.int64), lambda ranges: store.read_many("f", ranges), "matrix")
 
@@ -190,7 +190,7 @@ def vector(data: bytes) -> None:
 
 
 def manifests(data: bytes) -> None:
-    """What is kept of the manifests of a table."""
+    """The manifests of a table as an index keeps them."""
     text, chunks = unpacked(data)
     store = MemoryStore({"f": file_of(index_file.MANIFESTS, text, chunks)})
     decode_manifests("f", store.size("f"), lambda at, size: store.read("f", at, size), [MANIFEST, DELETES])
@@ -354,7 +354,7 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
 
 
 def run(name: str, data: bytes) -> None:
-    """One input of a target; raises what it must not raise."""
+    """Run a target on one input; an error beyond its promise is raised."""
     target, refusals = TARGETS[name]
     try:
         target(data)
