@@ -1,18 +1,18 @@
 """Benchmarks: what secateur costs and what it prunes, each figure beside a floor or a peer measured in the same run.
 
 Run ``python -m benchmarks`` for all workloads, or name some; ``--list`` names them. A figure is a ratio: the time,
-size or count of the thing measured over that of its reference. Absolute times belong to the machine; ratios travel.
+size or count of the thing measured over that of its reference. Absolute times depend on the machine; ratios hardly do.
 
 ``--json`` prints one object:
 
 ==================  ===================================================================================
 ``environment``     ``python``, ``numpy``, ``pyarrow``, ``machine``, ``cpus``, and ``load``, the load average at
                     the start: above 0 the machine has other work, and times are noisy
-``scale``           what sizes were multiplied by
+``scale``           the factor that sizes were multiplied by
 ``results``         one object per workload, in the order they ran
 ==================  ===================================================================================
 
-A result has ``workload``, ``description``, ``seconds`` (of the whole workload, with the making of data), ``sizes``
+A result has ``workload``, ``description``, ``seconds`` (of the whole workload, data generation included), ``sizes``
 (what was measured over, by name), ``ratios``, ``kept`` and ``notes``. A ratio has
 
 ==================  ===================================================================================
@@ -27,7 +27,7 @@ A result has ``workload``, ``description``, ``seconds`` (of the whole workload, 
 ==================  ===================================================================================
 
 An element of ``kept`` says how much of a table a predicate left: ``table``, ``predicate``, ``unit`` (blocks, pages,
-rows, bytes), ``total``, ``ideal`` (those that really hold a match, the matching rows; null where it was not counted),
-``kept``, by who pruned, and ``pruned``, what each technique pruned of what those before it left, where they are told
-apart.
+rows, bytes), ``total``, ``ideal`` (units that hold a match, or the matching rows; null where it was not counted),
+``kept`` (units left, by engine) and ``pruned`` (units that each technique pruned of those left before it; empty where
+techniques are not counted apart).
 """

@@ -1,4 +1,4 @@
-"""An index that grew by small appends, then optimized, beside one that was built at once."""
+"""An index grown by small appends, and the same optimized, against one built at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ("appended", "optimized", "built at once")
 
 
 def appends(setting: Setting) -> Result:
-    """Files of a thousand rows that overlap their neighbours in time, indexed one by one as they come."""
+    """Files of a thousand rows, each overlapping its neighbours in time, indexed one by one."""
     n = setting.scaled(APPENDS, least=8)
     root = setting.prepared_index(f"appends-{n}", partial(_write, n=n))
     tables = {kind: _opened(root, kind) for kind in KINDS}
@@ -53,9 +53,9 @@ def appends(setting: Setting) -> Result:
 
 
 def _opened(root: Path, kind: str) -> ParquetDirectory:
-    found = sec.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
-    assert isinstance(found, ParquetDirectory)
-    return found
+    table = sec.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
+    assert isinstance(table, ParquetDirectory)
+    return table
 
 
 def _build(table: ParquetDirectory) -> None:
@@ -70,10 +70,10 @@ def _write(path: Path, n: int) -> None:
     grown = _opened(path, "appended")
     for i in range(n):
         ids = _ids(i)
-        rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{each}" for each in ids]}
+        rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{number}" for number in ids]}
         pq.write_table(pa.table(rows), path / f"{i:06}.parquet", row_group_size=ROWS // 2)
         _build(grown) if not i else sec.refresh_index(grown)
     shutil.copytree(path / "_appended", path / "_optimized")
     sec.optimize_index(_opened(path, "optimized"))
-    sec.vacuum_index(_opened(path, "optimized"), grace_seconds=-1)  # a query lists the snapshots that are there
+    sec.vacuum_index(_opened(path, "optimized"), grace_seconds=-1)  # a query lists the snapshots
     _build(_opened(path, "built at once"))

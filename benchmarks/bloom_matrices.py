@@ -1,4 +1,4 @@
-"""Filters of tables that are all index: fragments of many small blocks at once, laid side by side in this process."""
+"""Filters of tables that are only an index: fragments of many small blocks at once, merged in this process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AT_ONCE = 1 << 25  # bits in memory, each in a byte
 
 
 def add_keys(writer: BloomFragmentWriter, keys: np.ndarray) -> None:
-    """The filters of blocks with few keys each, int64 of shape (n_blocks, n_keys): as ``writer.add`` makes them.
+    """Add the filters of blocks with few keys each: int64 of shape (n_blocks, n_keys).
 
-    That takes 50 microseconds per block; this takes a tenth.
+    ``writer.add`` makes the same in 50 microseconds per block; this takes a tenth.
     """
     probes = probes_for(writer.fpr)
     ordered = np.sort(keys, axis=1)
@@ -31,11 +31,12 @@ def add_keys(writer: BloomFragmentWriter, keys: np.ndarray) -> None:
     sizes = list(map(writer.size_of, distinct.tolist()))
     step = max(1, AT_ONCE // max((probes * section_bits(size) for size in sizes), default=1))
     for start in range(0, len(keys), step):
-        mine = sizes[start : start + step]
+        batch = sizes[start : start + step]
         bits = {
-            size: _bits(keys[start : start + step], probes, probes * section_bits(size)) for size in dict.fromkeys(mine)
+            size: _bits(keys[start : start + step], probes, probes * section_bits(size))
+            for size in dict.fromkeys(batch)
         }
-        for block, size in enumerate(mine):
+        for block, size in enumerate(batch):
             writer.add_bits(own_class(probes, size), bits[size][block])
 
 
@@ -43,17 +44,17 @@ def _bits(keys: np.ndarray, probes: int, bits: int) -> np.ndarray:
     """Filters of one size: uint8 of shape (n_blocks, bits), 0 or 1."""
     n, count = keys.shape
     hashes = hash_words(keys.reshape(-1).view(np.uint64))
-    found = np.zeros((n, bits), np.uint8)
-    found[np.repeat(np.arange(n), count)[:, None], positions(hashes, probes, bits)] = 1
-    return found
+    filters = np.zeros((n, bits), np.uint8)
+    filters[np.repeat(np.arange(n), count)[:, None], positions(hashes, probes, bits)] = 1
+    return filters
 
 
 def lay_fragments(store: Store, summaries: Sequence[SegmentSummary], filters: int) -> dict[int, BloomMatrices]:
-    """Run the third pass of a build: merge the fragments of all segments, of so many filters.
+    """Run the third pass of a build: merge the fragments of all segments, filter by filter.
 
     The fragments are removed.
     """
-    found = {}
+    bloom_matrices = {}
     for f in range(filters):
         matrices = transpose.plan_matrices([summary.fragments.get(f, ()) for summary in summaries])
         files = []
@@ -61,10 +62,10 @@ def lay_fragments(store: Store, summaries: Sequence[SegmentSummary], filters: in
             name = f"{transpose.FOLDER}/000000000000-{f:03d}{i:06d}.filter"
             files.append((parts, transpose.write_file(store, name, parts, partial(_rows_of, store, matrices))))
         if matrices:
-            found[f] = transpose.written_matrices(matrices, files)
+            bloom_matrices[f] = transpose.written_matrices(matrices, files)
     for file in store.files(FOLDER):
         store.delete(file.name)
-    return found
+    return bloom_matrices
 
 
 def _rows_of(store: Store, matrices: Sequence[MatrixPlan], part: PartPlan) -> np.ndarray:

@@ -32,15 +32,15 @@ ROWS = 500_000
 KEYS = 4_000_000  # rows of the file of columns that filters are made of
 LINES = 400_000
 ROW_GROUPS = 8
-TABLE_BLOCKS = 10_000  # of the table that the file is thought to be a part of: decides the false-positive rate
+TABLE_BLOCKS = 10_000  # of the table that the file stands for: decides the false-positive rate
 COLUMNS = (("id",), ("user",))
-SEGMENTS = 8  # whose filters lie side by side
+SEGMENTS = 8  # with filters side by side
 GOAL = 2.0  # times what reading takes
 
 
 @dataclass(frozen=True)
 class Build:
-    """A file, and what is to be kept of it."""
+    """A file, and what an index keeps of it."""
 
     path: str
     recipe: Recipe
@@ -55,10 +55,10 @@ class Build:
     def assemble(self) -> tuple[Assembled, MemoryStore]:
         """The file as a segment, and the store with its fragments."""
         store = MemoryStore()
-        found = assemble(
+        assembled = assemble(
             [FileIdentity("data.parquet", 1, 1, 1)], lambda _: _open(self.path), self.recipe, store, "fragments/0"
         )
-        return found, store
+        return assembled, store
 
     def encode(self) -> bytes:
         """The bytes of the segment."""
@@ -67,7 +67,7 @@ class Build:
     def collectors(self) -> list[Collector]:
         """New collectors of the filters."""
         rates = zip(self.recipe.filters, self.recipe.rates, strict=True)
-        return [Collector(each, False, BloomFragmentWriter(MemoryStore(), "0", rate)) for each, rate in rates]
+        return [Collector(filter_, False, BloomFragmentWriter(MemoryStore(), "0", rate)) for filter_, rate in rates]
 
     def read(self, columns: list[str] | None) -> None:
         """The floor: pyarrow reads columns, in one thread."""
@@ -76,21 +76,21 @@ class Build:
             file.read_row_group(group, columns=columns, use_threads=False)
 
     def key_counts(self) -> list[np.ndarray]:
-        """Of every filter, how many distinct hashes each block has."""
-        collectors = [Counting(each.filter, False, each.writer) for each in self.collectors()]
+        """The number of distinct hashes per block, for every filter."""
+        collectors = [Counting(collector.filter, False, collector.writer) for collector in self.collectors()]
         summarise(_open(self.path), self.recipe, collectors)
-        return [np.array(each.counts) for each in collectors]
+        return [np.array(collector.counts) for collector in collectors]
 
     def filter_bytes(self) -> float:
-        """What several segments like this file take in bloom matrices: rows are whole words, of 64 blocks."""
+        """Bytes per segment of the bloom matrices of several segments like this file: rows are words of 64 blocks."""
         assembled, store = self.assemble()
         summary = publish(store, "segments/0.segment", assembled.segment, assembled.fragments)
         bloom_matrices = lay_fragments(store, [summary] * SEGMENTS, len(self.recipe.rates))
-        return sum(int(each.file_size.sum()) for each in bloom_matrices.values()) / SEGMENTS
+        return sum(int(matrices.file_size.sum()) for matrices in bloom_matrices.values()) / SEGMENTS
 
 
 class Counting(Collector):
-    """Counts the hashes of every block, and makes no filter of them."""
+    """Counts the hashes of every block without making a filter."""
 
     def take(self, hashes: np.ndarray | None) -> None:
         self.counts = [*getattr(self, "counts", []), 0 if hashes is None else len(distinct(hashes))]
@@ -100,12 +100,12 @@ def build_read(setting: Setting) -> Result:
     """One file with two bloom columns: summarised, and made into the bytes of a segment."""
     rows = setting.scaled(ROWS, least=100)
     directory = setting.prepared(f"build-{rows}", partial(_write, columns=_mixed(rows)))
-    build = _build(directory, BuildOptions(filters=filter_options(bloom=[".".join(each) for each in COLUMNS])))
+    build = _build(directory, BuildOptions(filters=filter_options(bloom=[".".join(path) for path in COLUMNS])))
     names = [path[0] for path in COLUMNS]
     summarised, built, read, read_all = race(
         [build.summarise, build.encode, lambda: build.read(names), lambda: build.read(None)], setting.repetitions
     )
-    keys = int(sum(each.sum() for each in build.key_counts()))
+    keys = int(sum(per_block.sum() for per_block in build.key_counts()))
     wanted = f"pyarrow reads {' and '.join(names)}"
     ratios = (
         timed("summarise()", summarised, wanted, read, GOAL),
@@ -118,7 +118,7 @@ def build_read(setting: Setting) -> Result:
 
 
 def build_filters(setting: Setting) -> Result:
-    """Filters column by column: keys of several sorts, and parts of texts."""
+    """Filters column by column: keys of several kinds, and parts of texts."""
     rows, lines = setting.scaled(KEYS, least=1000), setting.scaled(LINES, least=1000)
     directory = setting.prepared(f"build-keys-{rows}", partial(_write_columns, rows=rows, lines=lines))
     ratios: list[Ratio] = []
@@ -146,9 +146,9 @@ def _against_reading(build: Build, name: str, column: str, amount: int, unit: st
 def _size(build: Build, name: str) -> Ratio:
     """The bytes of filters, laid side by side, per distinct key of a block."""
     counts = build.key_counts()
-    keys = int(sum(each.sum() for each in counts))
+    keys = int(sum(per_block.sum() for per_block in counts))
     rates = zip(counts, build.recipe.rates, strict=True)
-    least = sum(least_bytes(int(each.sum()), rate) for each, rate in rates)
+    least = sum(least_bytes(int(per_block.sum()), rate) for per_block, rate in rates)
     formula = f"n log2(1/p) / ln 2 bits, p = {build.recipe.rates[0]:g}"
     return Ratio(f"filter of {name}, {keys:,} keys", build.filter_bytes() / keys, "B/key", formula, least / keys)
 
@@ -184,12 +184,12 @@ def _mixed(rows: int) -> pa.Table:
 
 
 def _write_columns(path: Path, rows: int, lines: int) -> None:
-    """A file for every sort of keys, and one of log lines."""
+    """Write a file for every kind of key, and one of log lines."""
     rng = np.random.default_rng(7)
     unique = rng.permutation(rows) * 1_000_003
     few = rng.integers(0, max(1, rows // 100), rows)
     hexadecimal = [f"{high:016x}{low:016x}" for high, low in rng.integers(0, 2**63, (rows, 2)).tolist()]
-    texts = [f"{each[:8]}-{each[8:12]}-{each[12:16]}-{each[16:20]}-{each[20:]}" for each in hexadecimal]
+    texts = [f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}" for digits in hexadecimal]
     columns = {
         "unique_bigint": pa.array(unique),
         "repeated_bigint": pa.array(few * 1_000_003),

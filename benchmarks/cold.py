@@ -4,7 +4,7 @@
 and of answering the first query, blocks kept, and bytes read. ``memory DIRECTORY FILES SQL DIRECTORY FILES`` measures
 what a query adds to the memory of a process that has answered it on a second, small table.
 
-Nothing of the process is warm but the operating system's file cache. Listings are made before the clock starts.
+Only the operating system's file cache is warm. Listings are made before the clock starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def start_cold(name: str, *arguments: object) -> dict[str, float]:
-    """What a new process measures of itself."""
+    """Run a measurement in a new process, and return its figures."""
     return json.loads(_run([sys.executable, "-m", "benchmarks.cold", name, *map(str, arguments)]))
 
 
@@ -66,7 +66,7 @@ def _duckdb(file: str, condition: str) -> dict[str, float]:
 
 
 def _libraries() -> dict[str, float]:
-    """What no plan can do without."""
+    """Import the libraries that every plan needs."""
     started = time.perf_counter()
     import numpy  # noqa: F401
     import pyarrow  # noqa: F401
@@ -90,14 +90,14 @@ def _memory(directory: str, files: str, sql: str, small_directory: str, small_fi
 
 
 def _resident() -> int:
-    """Bytes of this process that lie in memory."""
+    """Bytes of this process in memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    (found,) = (line.split()[1] for line in lines if line.startswith("VmRSS:"))
-    return int(found) * 1024
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    return int(kilobytes) * 1024
 
 
 def _bytes_read() -> int:
-    """What this process has read of files, modules included."""
+    """Bytes that this process has read from files, modules included."""
     return int(Path("/proc/self/io").read_text().split()[1])
 
 

@@ -1,6 +1,6 @@
 """Opening a Delta table of 100,000 files, and planning over it, against the library `deltalake`.
 
-The log has the statistics of every file; of the files themselves only the one that is asked for exists.
+The log has statistics of every file, but only the file that a query looks for exists.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_t
 
 FILES = 100_000
 ROWS = 1_000  # of a file
-COLUMNS = 8  # besides the one that is asked for
+COLUMNS = 8  # besides the one in the predicate
 FORMS = ("commit", "checkpoint")
 
 
 def open_delta(setting: Setting) -> Result:
-    """The live files by columns, from one commit or from a checkpoint: whole, and when the log has not grown."""
+    """The live files by columns, from one commit or from a checkpoint: read in full, and when the log has not grown."""
     n = setting.scaled(FILES)
     ratios: list[Ratio] = []
     for form in FORMS:
@@ -51,7 +51,7 @@ def open_delta(setting: Setting) -> Result:
 
 
 def plan_delta(setting: Setting) -> Result:
-    """One file by the statistics of the log, without an index: of an open table, and from its directory."""
+    """One file kept by the log's statistics, without an index: with the table open, and from its directory."""
     n = setting.scaled(FILES)
     path = str(setting.prepared(f"delta-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
     value = _asked(n) * ROWS + 7
@@ -79,7 +79,7 @@ def plan_delta(setting: Setting) -> Result:
 
 
 def _asked(n: int) -> int:
-    """The file that exists."""
+    """The number of the file that exists."""
     return n // 2
 
 
@@ -99,9 +99,9 @@ def _add(path: Path, i: int, names: list[str], *, is_there: bool) -> Action:
     name = f"part-{i:06d}-3f2c1a9e-7b7e-4e3b-9d0b.snappy.parquet"
     size = 1_000_000
     if is_there:
-        pq.write_table(pa.table({each: range(i * ROWS, (i + 1) * ROWS) for each in names}), path / name)
+        pq.write_table(pa.table({column: range(i * ROWS, (i + 1) * ROWS) for column in names}), path / name)
         size = (path / name).stat().st_size
     lower, upper = dict.fromkeys(names, i * ROWS), dict.fromkeys(names, (i + 1) * ROWS - 1)
     stats = {"numRecords": ROWS, "minValues": lower, "maxValues": upper, "nullCount": dict.fromkeys(names, 0)}
-    told = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
-    return {"add": {**told, "stats": json.dumps(stats)}}
+    entry = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    return {"add": {**entry, "stats": json.dumps(stats)}}

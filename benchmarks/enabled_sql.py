@@ -19,7 +19,7 @@ from tests.support.iceberg_spark import metadata_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ONE_IN = 10  # the goal: so many times as fast
+ONE_IN = 10  # goal: times as fast
 SWITCH = "secateur.enabled"
 WARMING = 15  # seconds for each contender
 VIEW, ICEBERG = "lookup_sql", "lake.db.lookup_sql"
@@ -27,7 +27,7 @@ ROW_GROUP_BYTES = 400_000  # some ten thousand rows
 
 
 def lookup_sql(setting: Setting) -> Result:
-    """One value of a column by which nothing is sorted, another in every call, by its table's name in SQL."""
+    """One value of an unsorted column, another in every call, in SQL that names the table."""
     data = spark_table(setting)
     with spark_session(setting) as spark, enabled(spark, [data.table]):
         spark.read.parquet(data.location).createOrReplaceTempView(VIEW)
@@ -43,7 +43,7 @@ def lookup_sql(setting: Setting) -> Result:
 
 @contextmanager
 def enabled(spark: SparkSession, tables: list[object]) -> Iterator[None]:
-    """Pruning, for as long as it is measured."""
+    """Switch pruning on for as long as it is measured."""
     for table in tables or [None]:
         sec.enable(spark, None if table is None else [table])  # type: ignore[list-item]
     try:
@@ -54,22 +54,22 @@ def enabled(spark: SparkSession, tables: list[object]) -> Iterator[None]:
 
 
 def _lookup(spark: SparkSession, setting: Setting, data: SparkTable, name: str, where: str) -> Ratio:
-    def found(call: int, *, pruned: bool) -> list[int]:
+    def row_ids(call: int, *, pruned: bool) -> list[int]:
         spark.conf.set(SWITCH, str(pruned).lower())
         key = int(data.keys[call % len(data.keys)])
         return [row.id for row in spark.sql(f"SELECT id FROM {name} WHERE uid = {key}").collect()]
 
     for call in range(2):
-        ours, own = (found(call, pruned=pruned) for pruned in (True, False))
-        if not ours == own or len(ours) != 1:
-            raise AssertionError(f"{ours} with pruning, {own} without")
-    contenders = [changing(partial(found, pruned=pruned)) for pruned in (True, False)]
+        ours, theirs = (row_ids(call, pruned=pruned) for pruned in (True, False))
+        if not ours == theirs or len(ours) != 1:
+            raise AssertionError(f"{ours} with pruning, {theirs} without")
+    contenders = [changing(partial(row_ids, pruned=pruned)) for pruned in (True, False)]
     time, peer = race(contenders, setting.repetitions, WARMING * min(1, setting.scale))
     return timed(f"SQL on {where}, one value", time, "Spark alone, in the same session", peer, 1 / ONE_IN)
 
 
 def _make_iceberg(spark: SparkSession, data: SparkTable) -> None:
-    """The same rows in an indexed table of Iceberg's, in as many files."""
+    """Write the same rows into an Iceberg table of as many files, and index it."""
     spark.sql(f"DROP TABLE IF EXISTS {ICEBERG}")
     spark.conf.set(SWITCH, "false")
     spark.sql(

@@ -45,7 +45,7 @@ BY_INTERVALS = [
 
 
 def expressions_1m(setting: Setting) -> Result:
-    """Monotone functions of one column cost what the column does; what is left to intervals costs its arithmetic."""
+    """Monotone functions of one column, which cost as much as the column, and arithmetic on intervals."""
     n = setting.scaled(UNITS, least=100)
     statistics, schema = _random_columns(n)
     ratios = [_expression(sql, statistics, schema, setting) for sql in (*PULLED_BACK, *BY_INTERVALS)]

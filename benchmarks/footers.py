@@ -29,14 +29,14 @@ def footers(setting: Setting) -> Result:
         setting.repetitions,
     )
     chunks = groups * REPEATS * 5
-    each = ours.seconds / chunks * 1e6
+    microseconds = ours.seconds / chunks * 1e6
     return Result(
         {"row_groups": groups, "column_chunks": chunks, "file_bytes": data.size},
         (
             timed("read_footer() and chunk_bounds() of all columns", ours, "pyarrow, all statistics", arrow),
             timed("read_footer() and chunk_bounds() of all columns", ours, "pyarrow, metadata only", opened),
         ),
-        notes=(f"{each:.1f} us per column chunk",),
+        notes=(f"{microseconds:.1f} us per column chunk",),
     )
 
 
@@ -47,13 +47,13 @@ def _secateur(data: pa.Buffer) -> list[object]:
 
 def _pyarrow(data: pa.Buffer) -> list[object]:
     metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
-    found: list[object] = []
+    summaries: list[object] = []
     for g in range(metadata.num_row_groups):
         group = metadata.row_group(g)
         for c in range(group.num_columns):
             statistics = group.column(c).statistics
-            found.append((statistics.min, statistics.max, statistics.null_count))
-    return found
+            summaries.append((statistics.min, statistics.max, statistics.null_count))
+    return summaries
 
 
 def _write(path: Path, groups: int) -> None:

@@ -17,7 +17,7 @@ from secateur.index.filters.ngrams import add_grams, add_tokens, grams_within
 
 KEYS = 500_000
 REPEATED = 100  # times
-LOOPED = 10  # one text in so many is given to the loop
+LOOPED = 10  # the loop gets one text in so many
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 
 
@@ -37,14 +37,16 @@ def hashing(setting: Setting) -> Result:
             _columns("decimal(38, 0)", words.cast(pa.decimal128(38, 0)), _little_endian(numbers, 16), setting),
             _columns("string of 36 bytes", texts, _encoded(texts), setting),
             _columns(f"string, each {REPEATED} times", texts.take(some), _encoded(texts.take(some)), setting),
-            _lines_hashed("grams of 3", lines, lambda found, a: add_grams(found, a, 3, folded=True), _grams, setting),
-            _lines_hashed("tokens", lines, lambda found, a: add_tokens(found, a, folded=True), _TOKEN.findall, setting),
+            _lines_hashed("grams of 3", lines, lambda hashes, a: add_grams(hashes, a, 3, folded=True), _grams, setting),
+            _lines_hashed(
+                "tokens", lines, lambda hashes, a: add_tokens(hashes, a, folded=True), _TOKEN.findall, setting
+            ),
         ),
     )
 
 
 def _lines(numbers: np.ndarray) -> list[bytes]:
-    """Lines of a log, much of which repeats."""
+    """Log lines with much repetition."""
     return [
         b"2026-01-01T%02d:%02d:%02dZ INFO [orders] Request completed path=/api/v2/items user=%d took=%dms"
         % (number % 24, number % 60, number % 59, number % 100_003, number % 997)
@@ -65,7 +67,7 @@ def _encoded(texts: pa.Array) -> list[bytes]:
 
 
 def _columns(name: str, values: pa.Array, canonical: Sequence[bytes], setting: Setting) -> Ratio:
-    """Hashes of a column, made distinct, against a loop over bytes that are ready."""
+    """Distinct hashes of a column, against a loop over bytes made beforehand."""
     vectorised, loop = race([lambda: distinct(hash_present(values)), lambda: _loop(canonical)], setting.repetitions)
     return timed(f"distinct hashes of {name}", vectorised, "loop of mmh3 over ready bytes", loop)
 
@@ -81,9 +83,9 @@ def _lines_hashed(
     column = pa.array(lines, pa.binary())
 
     def vectorised() -> np.ndarray | None:
-        found = DistinctHashes()
-        add(found, column)
-        return found.distinct()
+        hashes = DistinctHashes()
+        add(hashes, column)
+        return hashes.distinct()
 
     def loop() -> list[tuple[int, int]]:
         return _loop({part for line in lines[::LOOPED] for part in parts(line)})

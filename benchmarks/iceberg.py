@@ -1,7 +1,7 @@
 """The statistics of the synthetic table as an Iceberg table: a data file for every block, registered and never written.
 
 pyiceberg writes the manifests, their list and the metadata, and plans from them. The table is opened by its metadata
-file: which catalog finds that is not part of planning.
+file: finding that in a catalog is not part of planning.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ METADATA = "table.metadata.json"
 
 
 def write_iceberg(directory: Path, bounds: Mapping[str, Bounds], location: Path) -> None:
-    """The metadata of a table in `directory`, which is to be moved to `location`."""
+    """Write a table's metadata into `directory`, which will be moved to `location`."""
     io = PyArrowFileIO()
     schema = Schema(*(NestedField(i, name, LongType(), required=True) for i, name in enumerate(bounds, 1)))
     n = len(next(iter(bounds.values()))[0])
@@ -65,8 +65,9 @@ def write_iceberg(directory: Path, bounds: Mapping[str, Bounds], location: Path)
             "schema-id": 0,
         }
     )
-    with write_manifest_list(2, io.new_output(str(directory / "snapshot.avro")), SNAPSHOT, None, 1, "deflate") as each:
-        each.add_manifests(manifests)
+    output = io.new_output(str(directory / "snapshot.avro"))
+    with write_manifest_list(2, output, SNAPSHOT, None, 1, "deflate") as list_writer:
+        list_writer.add_manifests(manifests)
     empty = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(location))
     branch = SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": SNAPSHOT})
     metadata = update_table_metadata(empty, (AddSnapshotUpdate(snapshot=snapshot), branch))

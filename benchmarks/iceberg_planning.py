@@ -66,13 +66,13 @@ def plan_iceberg(setting: Setting) -> Result:
         if java is None:
             notes.append(f"Iceberg's Java planner is left out: set {JAR} to its runtime for this version of Spark")
         for question, windows in (("three ranges", ranges), ("one minute", one_minute)):
-            found, left = contest.beside(question, windows, table, java)
-            ratios, kept = [*ratios, *found], [*kept, left]
+            measured, left = contest.beside(question, windows, table, java)
+            ratios, kept = [*ratios, *measured], [*kept, left]
     return Result({"files": n, "manifests": len(table.snapshot().manifests)}, tuple(ratios), tuple(kept), tuple(notes))
 
 
 def one_minute(call: int) -> Windows:
-    """A moment that two files of the clustered column reach into."""
+    """A moment within the bounds of two files of the clustered column."""
     begin = EPOCH + call % CALLS * MINUTE
     return {"ts": (begin, begin + 1)}
 
@@ -95,7 +95,7 @@ class Contest:
     def beside(
         self, name: str, windows: Callable[[int], Windows], table: IcebergTable, java: Planner | None
     ) -> tuple[list[Ratio], Kept]:
-        """Warm plans in turn, with literals that change."""
+        """Time warm plans in turn, with changing literals."""
         peer = open_iceberg(self.metadata.parent)
         expected = by_numpy(self.bounds, windows(0))
         survivors = _prune(table, windows(0)).survivors.blocks
@@ -112,7 +112,7 @@ class Contest:
         ours, by_pyiceberg, *by_java = race(contenders, self.setting.repetitions)
         subject = f"prune(), {name}"
         ratios = [timed(subject, ours, "pyiceberg scan().plan_files(), table open", by_pyiceberg, GOAL)]
-        ratios += [timed(subject, ours, "Iceberg's Java planFiles(), table open", each, 1.0) for each in by_java]
+        ratios += [timed(subject, ours, "Iceberg's Java planFiles(), table open", timing, 1.0) for timing in by_java]
         return ratios, Kept("iceberg", name, "files", len(self.bounds["ts"][0]), len(expected), kept)
 
 
@@ -139,8 +139,8 @@ def _write_index(directory: Path, metadata: Path, bounds: Mapping[str, Bounds]) 
     summaries = []
     size = segment_size(n)
     for number, start in enumerate(range(0, n, size)):
-        mine = slice(start, min(start + size, n))
-        segment = _segment(bounds, columns, mine, files[mine])
+        blocks = slice(start, min(start + size, n))
+        segment = _segment(bounds, columns, blocks, files[blocks])
         summaries.append(publish(table.store, f"segments/000000000000-{number:06d}.segment", segment, {}))
     segments = summarised(columns, [], summaries, {})
     made_of = keep_manifests(table.snapshot(), "0" * 12)
@@ -148,7 +148,7 @@ def _write_index(directory: Path, metadata: Path, bounds: Mapping[str, Bounds]) 
 
 
 def _segment(
-    bounds: Mapping[str, Bounds], columns: list[IndexedColumn], mine: slice, files: list[FileIdentity]
+    bounds: Mapping[str, Bounds], columns: list[IndexedColumn], blocks: slice, files: list[FileIdentity]
 ) -> SegmentData:
     n = len(files)
     table = BlockTable(
@@ -159,7 +159,7 @@ def _segment(
     )
     nothing = np.zeros(n, np.int64)
     zone_maps = [
-        ZoneMap(Keys(Kind.WORD, (lower[mine],)), Keys(Kind.WORD, (upper[mine],)), nothing, nothing)
+        ZoneMap(Keys(Kind.WORD, (lower[blocks],)), Keys(Kind.WORD, (upper[blocks],)), nothing, nothing)
         for lower, upper in bounds.values()
     ]
     return SegmentData(files, table, columns, zone_maps, {}, {})
@@ -170,7 +170,7 @@ def _segment(
 
 @contextmanager
 def java_planner(metadata: Path) -> Iterator[Planner | None]:
-    """How many files Iceberg's own planner leaves of some ranges; None without its runtime."""
+    """Yield a count of the files that Iceberg's own planner leaves; None without its runtime."""
     jar = os.environ.get(JAR)
     if not jar:
         yield None

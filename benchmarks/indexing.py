@@ -1,4 +1,4 @@
-"""What the filters of an index take."""
+"""The size of an index's filters."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from secateur.io.tables.table import Table
 
 
 def filter_bytes(table: Table) -> int:
-    """What all filters of a table's index take."""
+    """The bytes of all filters of a table's index."""
     return sum(file.size for file in table.store.files(FOLDER))

@@ -1,4 +1,4 @@
-"""Postings of keys that are there once each: one of 100 million, exactly and by a page per segment."""
+"""Postings of 100 million distinct keys: a look-up finds the one block of a key by a page per segment."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Keyed:
 
 
 def postings(setting: Setting) -> Result:
-    """One key that one block holds, another in every call; bounds of every block span all keys."""
+    """One key in one block, another in every call; the bounds of every block span all keys."""
     shape = Keyed(setting.scaled(BLOCKS, least=400) // FILE_BLOCKS * FILE_BLOCKS)
     directory = setting.prepared_index(f"postings-{shape.blocks}", partial(_write, shape=shape))
     table = table_at(directory, shape.blocks // FILE_BLOCKS)
@@ -100,15 +100,15 @@ def _wrong(table: SyntheticTable, values: np.ndarray, blocks: np.ndarray) -> flo
     """Blocks kept per key besides the one that holds it."""
     wrong = 0
     for value, block in zip(values.tolist(), blocks.tolist(), strict=True):
-        found = numbers(_find(table, value))
-        if block not in found:
+        kept = numbers(_find(table, value))
+        if block not in kept:
             raise AssertionError(f"block {block}, which holds {value}, is lost")
-        wrong += len(found) - 1
+        wrong += len(kept) - 1
     return wrong / len(values)
 
 
 def _write(directory: Path, shape: Keyed) -> None:
-    """Segments with postings, and a snapshot."""
+    """Write segments with postings, and a snapshot."""
     table = table_at(directory, shape.blocks // FILE_BLOCKS)
     options = BuildOptions(filters=filter_options(postings=["key"]), pages=False)
     summaries = []

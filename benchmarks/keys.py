@@ -19,7 +19,7 @@ MICROS = pa.timestamp("us", "UTC")
 
 
 def keys_1m(setting: Setting) -> Result:
-    """Instants as keys, shifted by a microsecond from call to call, which is timed with the rest; then pairs."""
+    """Join keys that are instants, shifted by a microsecond per call within the time measured; then pairs."""
     table, length = scale_table(setting, BLOCKS), setting.scaled(KEYS, least=10)
     rng = np.random.default_rng(6)
     (lower, upper), (near, far) = table.bounds("ts", "distance").values()

@@ -1,4 +1,4 @@
-"""Evaluating predicates over zone maps in memory, against the numpy comparisons that nothing can do without."""
+"""Evaluating predicates over zone maps in memory, against the least numpy comparisons that they need."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ FOLDERS = (1, 300)
 
 
 def listing(setting: Setting) -> Result:
-    """Empty files, all in one directory or spread over partitions; what the disk knows of them is in memory."""
+    """Empty files, all in one directory or spread over partitions; the file system's metadata is in memory."""
     n = setting.scaled(FILES)
     ratios: list[Ratio] = []
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""Parts of log messages looked for by n-grams and tokens: blocks left, bytes taken, and the time of a plan."""
+"""Searches for parts of log messages by n-grams and tokens: blocks left, bytes taken, and the time of a plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.support.local_build import index_here
 
 BLOCKS, FILES = 1_000, 10  # of the table of Parquet files
 MANY_BLOCKS = 100_000
-LEFT = 0.05  # of the blocks: the goal
+LEFT = 0.05  # goal: share of the blocks
 SECONDS = 0.005
 GRAMS = (4, 5, 6)
 TRIED = 50  # literals that are timed
@@ -53,8 +53,8 @@ def ngram_log(setting: Setting) -> Result:
     kept: list[Kept] = []
     options = [FilterOption(NGRAM, "message", gram=n) for n in GRAMS] + [FilterOption(TOKEN, "message")]
     for option in options:
-        found, left = _pruned(logs, option)
-        ratios, kept = [*ratios, *found], [*kept, left]
+        measured, left = _pruned(logs, option)
+        ratios, kept = [*ratios, *measured], [*kept, left]
     many = setting.scaled(MANY_BLOCKS, least=400)
     notes = []
     for option in (FilterOption(NGRAM, "message", gram=NGRAM_BYTES), FilterOption(TOKEN, "message")):
@@ -76,7 +76,7 @@ def _asking(option: FilterOption) -> Ask:
 
 
 def _pruned(logs: LogTable, option: FilterOption) -> tuple[list[Ratio], Kept]:
-    """The share of blocks that are left, and the bytes that it takes."""
+    """The share of blocks that a filter leaves, and its bytes."""
     table, is_indexed = logs.open(option)
     if not is_indexed:
         index_here(table, BuildOptions(filters=(option,)))
@@ -84,8 +84,8 @@ def _pruned(logs: LogTable, option: FilterOption) -> tuple[list[Ratio], Kept]:
     held = sum(map(len, needles.values()))
     left = 0
     for text, blocks in needles.items():
-        found = sec.prune(table, ask(text), strict=True).blocks
-        numbers_found = _ordinals(found, logs.blocks)
+        survivors = sec.prune(table, ask(text), strict=True).blocks
+        numbers_found = _ordinals(survivors, logs.blocks)
         if not set(blocks) <= set(numbers_found):
             raise AssertionError(f"of the blocks that hold {text!r} some are lost")
         left += len(numbers_found)
@@ -101,7 +101,7 @@ def _pruned(logs: LogTable, option: FilterOption) -> tuple[list[Ratio], Kept]:
 
 
 def _ordinals(blocks: pa.Table, total: int) -> list[int]:
-    """The numbers of blocks through the table: files have equally many, but the last."""
+    """The numbers of blocks, counted through the table: all files but the last have equally many."""
     per_file = -(-total // FILES)
     files = [int(name.rpartition("-")[2].partition(".")[0]) for name in blocks["file"].to_pylist()]
     return [file * per_file + group for file, group in zip(files, blocks["row_group"].to_pylist(), strict=True)]
@@ -128,7 +128,7 @@ def _timed(many: int, option: FilterOption, setting: Setting) -> tuple[list[Rati
     whole, floor = race(
         [
             changing(lambda call: _find(table, ask, texts[call % len(texts)])),
-            changing(lambda call: [and_of_rows(directory, each) for each in floors[call % len(texts)]]),
+            changing(lambda call: [and_of_rows(directory, ranges) for ranges in floors[call % len(texts)]]),
         ],
         setting.repetitions,
     )
@@ -148,23 +148,23 @@ def _find(table: SyntheticTable, ask: Ask, text: str) -> Scan:
 
 
 def _rare(many: int, option: FilterOption) -> Mapping[str, Sequence[int]]:
-    """What few of the distinct blocks hold, at most :data:`TRIED`; each with the first block that holds it."""
+    """Up to :data:`TRIED` texts that few of the distinct blocks hold, each with one of these blocks."""
     messages = distinct_messages(many)
     rng = np.random.default_rng(13)
-    found: dict[str, Sequence[int]] = {}
+    rare: dict[str, Sequence[int]] = {}
     for line in rng.integers(0, len(messages), 2 * TRIED).tolist():
         text = messages[line].as_py()
         words = [word for word in text.replace("=", " ").replace("/", " ").split() if len(word) >= LEAST]
         word = words[int(rng.integers(len(words)))]
         if option.kind == TOKEN and not word.isalnum():
             continue
-        if len(found) < TRIED and len(blocks_with(messages, word, LINES)) <= max(1, RARELY * len(messages) / LINES):
-            found[word] = [line // LINES]
-    return found
+        if len(rare) < TRIED and len(blocks_with(messages, word, LINES)) <= max(1, RARELY * len(messages) / LINES):
+            rare[word] = [line // LINES]
+    return rare
 
 
 def _reads(bloom_matrices: BloomMatrices, option: FilterOption, text: str) -> list[list[Read]]:
-    """The rows that a look-up reads, of every matrix."""
+    """The rows of every matrix that a look-up reads."""
     parts = grams_within(text.encode(), option.gram) if option.kind == NGRAM else [token_key(text.encode())]
     hashes = hash_parts(parts, grams=option.kind == NGRAM)
     shapes = map(shape_of, bloom_matrices.size_class.tolist())

@@ -1,4 +1,4 @@
-"""Tables of log lines: one of Parquet files with literals to look for, and one that is all index."""
+"""Tables of log lines: one of Parquet files with literals to look for, and one that is only an index."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from secateur.values import Kind
 LEAST, MOST = 6, 16  # characters of a literal
 LITERALS = 80
 RARELY = 0.01  # of the blocks may hold a literal
-LINES = 50  # of a block of the table that is all index
+LINES = 50  # of a block of the table that is only an index
 SEGMENT = 1_024  # blocks
-DISTINCT = 5_000  # blocks of it, which come again and again
+DISTINCT = 5_000  # blocks, repeated over the table
 SCHEMA = pa.schema([pa.field("message", pa.string())])
 
 
@@ -52,7 +52,7 @@ class LogTable:
     words: dict[str, list[int]]  # whole tokens
 
     def open(self, option: FilterOption) -> tuple[Table, bool]:
-        """The table with the index of its own that a filter has, and whether there is one."""
+        """The table with the index for this filter, and whether that index exists."""
         name = f"{option.kind}-{option.gram}-{index_code()}"
         table = sec.open_table(str(self.directory / "data"), index_location=str(self.directory / name))
         return table, (self.directory / name).exists()
@@ -67,41 +67,44 @@ def log_table(setting: Setting, blocks: int, files: int) -> LogTable:
 def _write(directory: Path, blocks: int, files: int) -> None:
     (directory / "data").mkdir()
     lines = log_lines(0, blocks * UNIT)
-    each = -(-blocks // files) * UNIT
-    for i, start in enumerate(range(0, len(lines), each)):
-        part = lines.slice(start, each)
+    lines_per_file = -(-blocks // files) * UNIT
+    for i, start in enumerate(range(0, len(lines), lines_per_file)):
+        part = lines.slice(start, lines_per_file)
         pq.write_table(part, directory / "data" / f"part-{i:03d}.parquet", row_group_size=UNIT, compression="zstd")
     messages = lines["message"].combine_chunks()
     drawn = _drawn(messages), _tokens(messages)
     held = [{text: blocks_with(messages, text, UNIT, word=i == 1) for text in texts} for i, texts in enumerate(drawn)]
-    rare = [{t: found for t, found in each.items() if 0 < len(found) <= max(1, RARELY * blocks)} for each in held]
+    rare = [
+        {t: holders for t, holders in by_text.items() if 0 < len(holders) <= max(1, RARELY * blocks)}
+        for by_text in held
+    ]
     (directory / "needles.json").write_text(json.dumps(rare))
 
 
 def _drawn(messages: pa.Array) -> list[str]:
     """Substrings of random messages, anywhere in them, and rare words."""
     rng = np.random.default_rng(11)
-    found = list(RARE)
+    literals = list(RARE)
     for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
         length = int(rng.integers(LEAST, MOST + 1))
         start = int(rng.integers(0, len(text) - length + 1))
-        found.append(text[start : start + length])
-    return list(dict.fromkeys(found))
+        literals.append(text[start : start + length])
+    return list(dict.fromkeys(literals))
 
 
 def _tokens(messages: pa.Array) -> list[str]:
     """Words of random messages."""
     rng = np.random.default_rng(12)
-    found = []
+    chosen = []
     for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
         tokens = tokens_within(Substring(text.encode(), starts=True, ends=True))
         words = [word.decode() for word in tokens if len(word) >= LEAST]
-        found.append(words[int(rng.integers(len(words)))])
-    return list(dict.fromkeys(found))
+        chosen.append(words[int(rng.integers(len(words)))])
+    return list(dict.fromkeys(chosen))
 
 
 def blocks_with(messages: pa.Array, text: str, rows: int, *, word: bool = False) -> list[int]:
-    """The blocks, of so many messages each, of which one holds a text: as a whole word, or anywhere."""
+    """The blocks, of `rows` messages each, that hold a text: as a whole word, or anywhere."""
     matches = pc.match_substring_regex(messages, rf"\b{text}\b") if word else pc.match_substring(messages, text)
     return np.unique(np.flatnonzero(matches.to_numpy(zero_copy_only=False)) // rows).tolist()
 
@@ -110,9 +113,9 @@ def blocks_with(messages: pa.Array, text: str, rows: int, *, word: bool = False)
 
 
 def log_index(setting: Setting, blocks: int, option: FilterOption) -> tuple[SyntheticTable, Path]:
-    """A table of so many blocks of :data:`LINES` lines that is all index, and its directory.
+    """A table of so many blocks of :data:`LINES` lines that is only an index, and its directory.
 
-    :data:`DISTINCT` blocks come again and again, block i as block i modulo DISTINCT.
+    Block i is the same as block i modulo :data:`DISTINCT`.
     """
     blocks = blocks // FILE_BLOCKS * FILE_BLOCKS
     name = f"logs-index-{option.kind}-{option.gram}-{blocks}"
@@ -121,7 +124,7 @@ def log_index(setting: Setting, blocks: int, option: FilterOption) -> tuple[Synt
 
 
 def distinct_messages(blocks: int) -> pa.Array:
-    """The messages of the distinct blocks of a table of so many."""
+    """The messages of the distinct blocks of a table of so many blocks."""
     return log_lines(0, min(DISTINCT, blocks) * LINES)["message"].combine_chunks()
 
 
@@ -129,9 +132,9 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
     table = table_at(directory, blocks // FILE_BLOCKS)
     options = BuildOptions(filters=(option,), pages=False)
     what = recipe(SCHEMA, indexed_columns(SCHEMA), options, blocks)
-    (own,), (rate,) = what.filters, what.rates
+    (filter_,), (rate,) = what.filters, what.rates
     messages = distinct_messages(blocks)
-    filters = [_filter_of(own, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
+    filters = [_filter_of(filter_, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
     summaries: list[SegmentSummary] = []
     for start in range(0, blocks, SEGMENT):
         stop, name = min(start + SEGMENT, blocks), f"000000000000-{start:09d}"
@@ -140,16 +143,16 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
             writer.add_bits(*filters[block % len(filters)])
         segment = _segment(stop - start, what.columns[0], writer.finish())
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.fragments}))
-    segments = summarised(what.columns, [own], summaries, lay_fragments(table.store, summaries, 1))
+    segments = summarised(what.columns, [filter_], summaries, lay_fragments(table.store, summaries, 1))
     segments = with_files(segments, table.files, LINES)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, SCHEMA))
 
 
-def _filter_of(own: Filter, rate: float, messages: pa.Array) -> tuple[int, np.ndarray]:
+def _filter_of(filter_: Filter, rate: float, messages: pa.Array) -> tuple[int, np.ndarray]:
     """The size class and the bits of the filter of one block."""
-    found = DistinctHashes()
-    add_hashes(own, messages, found)
-    hashes = found.distinct()
+    collected = DistinctHashes()
+    add_hashes(filter_, messages, collected)
+    hashes = collected.distinct()
     assert hashes is not None
     probes, size = probes_for(rate), size_for(len(hashes), rate)
     bits = np.zeros(probes * section_bits(size), np.uint8)

@@ -1,6 +1,6 @@
 """Log lines of a web shop: time, level, logger, and messages made of templates, ids, addresses, paths, rare errors.
 
-Line i is the same whatever is asked for around it, as long as it is asked for by whole :data:`UNIT` lines.
+Line i is always the same; lines are made in units of :data:`UNIT`.
 """
 
 from __future__ import annotations

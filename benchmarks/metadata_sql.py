@@ -48,13 +48,13 @@ def _raced(setting: Setting, queries: dict[str, str]) -> Result:
 def _race(spark: SparkSession, setting: Setting, data: SparkTable, subject: str, query: str) -> Ratio:
     sql = query.format(view=VIEW, half=data.rows // 2)
 
-    def found(*, pruned: bool) -> list[object]:
+    def answer(*, pruned: bool) -> list[object]:
         spark.conf.set(SWITCH, str(pruned).lower())
         return list(spark.sql(sql).collect())
 
-    ours, own = (found(pruned=pruned) for pruned in (True, False))
-    if len(ours) != len(own) or (("ORDER BY" in sql or len(own) == 1) and ours != own):
-        raise AssertionError(f"{sql}: {ours[:3]} with pruning, {own[:3]} without")
-    contenders = [partial(found, pruned=pruned) for pruned in (True, False)]
+    ours, theirs = (answer(pruned=pruned) for pruned in (True, False))
+    if len(ours) != len(theirs) or (("ORDER BY" in sql or len(theirs) == 1) and ours != theirs):
+        raise AssertionError(f"{sql}: {ours[:3]} with pruning, {theirs[:3]} without")
+    contenders = [partial(answer, pruned=pruned) for pruned in (True, False)]
     time, peer = race(contenders, setting.repetitions, WARMING * min(1, setting.scale))
     return timed(f"SQL, {subject}", time, "Spark alone, in the same session", peer)

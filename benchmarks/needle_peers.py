@@ -48,9 +48,9 @@ def needle_beside(setting: Setting) -> Result:
         if block not in _probe_laid(needles, laid, value):
             raise AssertionError("the filters block by block are not those of the table")
     ratios = [timed("look-up in filters", probe, "filters one after the other, numpy in memory", one_by_one)]
-    found, kept = _beside_files(setting)
+    measured, kept = _beside_files(setting)
     sizes = {"blocks": len(needles), "row_groups": kept.total}
-    return Result(sizes, (*ratios, *found), (kept,), ("Spark and DuckDB run on all cores",))
+    return Result(sizes, (*ratios, *measured), (kept,), ("Spark and DuckDB run on all cores",))
 
 
 def _laid(needles: NeedleTable) -> np.ndarray:
@@ -122,9 +122,9 @@ def _write(directory: Path, groups: int) -> None:
     values = rng.permutation(groups * ROWS) * 2 + 1
     table = pa.table({"key": values, "amount": rng.random(len(values))})
     (directory / "data").mkdir()
-    each = -(-groups // FILES) * ROWS
+    rows_per_file = -(-groups // FILES) * ROWS
     for i in range(FILES):
-        part = table.slice(i * each, each)
+        part = table.slice(i * rows_per_file, rows_per_file)
         if len(part):
             path = directory / "data" / f"part-{i:02d}.parquet"
             pq.write_table(part, path, row_group_size=ROWS, bloom_filter_options={"key": {"ndv": ROWS, "fpp": 0.001}})

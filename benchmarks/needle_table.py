@@ -1,4 +1,4 @@
-"""The table in which needles are looked for, with values that one block of it holds and values that none does."""
+"""The table of the look-ups, with values that one of its blocks holds and values that no block holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from secateur.scan import Scan
 from secateur.values import Kind
 
 BLOCKS = 1_000_000
-NEEDLES = 20_000  # values kept beside the index, of each sort
+NEEDLES = 20_000  # values of each kind, kept beside the index
 Read = tuple[str, int, int]  # file, offset, size
 USER = Field(("user_id",), pa.int64())
 
@@ -46,7 +46,7 @@ class NeedleTable:
         return self.shape.blocks
 
     def prune(self, predicate: str | Predicate) -> Scan:
-        """The whole call that is measured."""
+        """Prune by a predicate: the call that is measured."""
         return sec.prune(self.table, predicate, strict=True, session_time_zone="UTC")
 
     def find(self, value: int) -> Scan:
@@ -54,23 +54,23 @@ class NeedleTable:
         return self.prune(sec.col("user_id") == value)
 
     def warm(self) -> None:
-        """Have the zone maps of `user_id` and the tables of all blocks in memory."""
+        """Load the zone maps of `user_id` and the tables of all blocks into memory."""
         self.prune(f"user_id > {KEY_SPACE // 2}")
 
     def probe(self, scan: Scan, values: np.ndarray) -> np.ndarray:
         """The blocks that filters leave for some values, in the catalog of an earlier plan."""
         catalog = scan.opened.catalog
-        found = catalog.holders(Values(USER, USER.type, np.unique(values)), catalog.everywhere(None))
-        assert found is not None
-        return found
+        blocks = catalog.holders(Values(USER, USER.type, np.unique(values)), catalog.everywhere(None))
+        assert blocks is not None
+        return blocks
 
     def bloom_matrices(self) -> BloomMatrices:
         """The bloom matrices of the filter: one matrix over all blocks, unless the table is tiny."""
         snapshot = self.find(0).opened.catalog.snapshot
         assert snapshot is not None
-        found = snapshot.bloom_matrices(0)
-        assert found is not None
-        return found
+        matrices = snapshot.bloom_matrices(0)
+        assert matrices is not None
+        return matrices
 
 
 def needle_table(setting: Setting, blocks: int = BLOCKS) -> NeedleTable:
@@ -88,7 +88,7 @@ def _write(directory: Path, shape: Shape) -> None:
 
 
 def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Some values that one block holds with that block, in random order, and some that none holds."""
+    """Values that one block holds, with that block, in random order; and values that no block holds."""
     keys = np.concatenate([blocks_between(shape, *segment).keys for segment in shape.segments])
     count = np.bincount(keys.ravel(), minlength=KEY_SPACE)
     rng = np.random.default_rng(3)
@@ -98,7 +98,7 @@ def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[Read]]:
-    """Of every value the rows of the first matrix that a probe reads."""
+    """For every value, the rows of the first matrix that a probe reads."""
     hashes = hash_keys(values, Kind.WORD)  # type: ignore[arg-type]
     shape = shape_of(int(bloom_matrices.size_class[0]))
     for rows in positions(hashes, shape.probes, shape.bits):
@@ -107,25 +107,25 @@ def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[
 
 def reads_of(bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray) -> list[Read]:
     """Where rows of a matrix lie, checksums included."""
-    found = []
+    reads = []
     for part in np.flatnonzero(bloom_matrices.part_matrix == matrix).tolist():
         piece, first = bloom_matrices.part(part), int(bloom_matrices.first_row[part])
         bands = np.unique((rows[(rows >= first) & (rows < first + piece.rows)] - first) // piece.band_rows)
         name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
-        found += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
-    return found
+        reads += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
+    return reads
 
 
 def and_of_rows(directory: Path, ranges: Sequence[Read]) -> np.ndarray:
     """The floor of a probe: the rows read and ANDed as they lie; each file is opened once."""
     files: dict[str, int] = {}
-    found = None
+    conjunction = None
     for name, at, size in ranges:
         if name not in files:
             files[name] = os.open(directory / name, os.O_RDONLY)
         row = np.frombuffer(os.pread(files[name], size, at), np.uint64)
-        found = row.copy() if found is None else np.bitwise_and(found, row, out=found)
+        conjunction = row.copy() if conjunction is None else np.bitwise_and(conjunction, row, out=conjunction)
     for descriptor in files.values():
         os.close(descriptor)
-    assert found is not None
-    return np.flatnonzero(found)
+    assert conjunction is not None
+    return np.flatnonzero(conjunction)

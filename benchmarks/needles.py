@@ -1,4 +1,4 @@
-"""Looking for values that hardly a block holds, where bounds tell nothing: prune() over a million blocks by filters."""
+"""Look-ups of rare values, where bounds rule out nothing: prune() over a million blocks by filters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def needle_warm(setting: Setting) -> Result:
     """One value that one block holds, another in every call: the whole plan, and the look-up in filters alone."""
     needles = needle_table(setting)
     scan = _checked(needles, 0)
-    read = _bytes(scan)  # before look-ups in its catalog add theirs
+    read = _bytes(scan)  # before look-ups in its catalog add to it
     needles.warm()
     floors = list(rows_of(needles.bloom_matrices(), needles.value))
     n = len(needles.value)
@@ -78,14 +78,14 @@ def needle_cold(setting: Setting) -> Result:
 
 
 def _forget(needles: NeedleTable) -> None:
-    """Nothing in memory but the snapshot's table of contents, its segments and files, which any query opens."""
+    """Empty the caches, but for the snapshot's table of contents, segments and files, which any query opens."""
     needles.table.cache.clear()
     drop_cached(needles.directory)
     needles.prune("ts IS NULL")
 
 
 def needle_in_1000(setting: Setting) -> Result:
-    """A list of values that one block holds each, other values in every call."""
+    """A list of values, each in one block; other values in every call."""
     needles, length = needle_table(setting), setting.scaled(LIST, least=20)
     rolled = np.concatenate([needles.value, needles.value])
 
@@ -111,12 +111,12 @@ def needle_in_1000(setting: Setting) -> Result:
         ],
         setting.repetitions,
     )
-    each = Timing(tuple(10 * sample for sample in one_by_one.samples))
+    by_value = Timing(tuple(10 * sample for sample in one_by_one.samples))
     name = f"IN list of {length:,} values"
     ratios = (
         against(f"prune(), {name}", whole, LIST_SECONDS),
         timed(f"prune(), {name}", whole, "value by value: os.pread of its rows, ANDed by numpy", floor),
-        timed(f"look-up in filters alone, {name}", probe, "the same value by value, by a tenth of them", each),
+        timed(f"look-up in filters alone, {name}", probe, "the same value by value, by a tenth of them", by_value),
     )
     kept = Kept("needles", name, "blocks", len(needles), len(blocks), {"secateur": len(numbers(scan))})
     return Result({**_sizes(needles), "values": length}, ratios, (kept,), (_stages(scan),))
@@ -140,7 +140,7 @@ def false_blocks(setting: Setting) -> Result:
 
 
 def _checked(needles: NeedleTable, call: int) -> Scan:
-    """The plan for a value, which keeps the block that holds it."""
+    """The plan for a value, once it is known to keep the block that holds it."""
     scan = needles.find(int(needles.value[call]))
     _require(needles, call, scan)
     return scan
@@ -166,5 +166,5 @@ def _row_bytes(needles: NeedleTable, call: int) -> float:
 
 
 def _stages(scan: Scan) -> str:
-    """Where the time of one plan went."""
+    """The time of each stage of one plan."""
     return ", ".join(f"{stage.name} {stage.seconds * 1000:.2f} ms" for stage in scan.report.stages)

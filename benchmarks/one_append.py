@@ -1,4 +1,4 @@
-"""One file appended to a table of millions of blocks of which only the listing and the index exist."""
+"""One file appended to a table of millions of blocks that is only a listing and an index."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _bytes_below(directory: Path) -> int:
 
 @dataclass(frozen=True)
 class Appended(SyntheticTable):
-    """The table with files that exist: those below `root`."""
+    """The table with appended files, which do exist, below `root`."""
 
     root: str = ""
 
@@ -82,13 +82,13 @@ def appended(table: SyntheticTable, directory: Path) -> Appended:
         **{name: rng.integers(0, 1000, ROWS) for name in SCATTERED},
     }
     pq.write_table(pa.table(columns), directory / path, row_group_size=ROWS // 2)
-    found = (directory / path).stat()
+    status = (directory / path).stat()
     files = table.files
     listing = Listing(
         pa.concat_arrays([files.paths, pa.array([path], files.paths.type)]),
-        np.append(files.size, found.st_size),
-        np.append(files.stamp, found.st_mtime_ns),
-        np.append(files.witness, found.st_ctime_ns),
+        np.append(files.size, status.st_size),
+        np.append(files.stamp, status.st_mtime_ns),
+        np.append(files.witness, status.st_ctime_ns),
         Partitions((), ()),
     )
     _ = listing.id

@@ -1,4 +1,4 @@
-"""Outliers and distant clusters: blocks that the widest gaps between values rule out where bounds reach over all."""
+"""Outliers and distant clusters: blocks ruled out by the widest gaps between values, where bounds span everything."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from secateur.values import Kind
 BLOCKS = 10_000
 VALUES = 200  # of a block
 SPACE = 1_000_000_000
-WIDTH = SPACE // 1_000  # of what a block holds together
-RANGES, REACH = 200, SPACE // 10_000  # asked for
-FEWER = 5  # times: the goal
+WIDTH = SPACE // 1_000  # of a cluster of values
+RANGES, REACH = 200, SPACE // 10_000  # of a predicate
+FEWER = 5  # goal: times fewer blocks
 BYTES = 16  # of a gap
 
 Draw = Callable[[np.random.Generator], np.ndarray]
@@ -29,7 +29,7 @@ Draw = Callable[[np.random.Generator], np.ndarray]
 
 @dataclass(frozen=True)
 class Sort:
-    """How the values of a block lie, and how many gaps it takes to see that."""
+    """How the values of a block are spread, and how many gaps show it."""
 
     name: str
     draw: Draw
@@ -41,8 +41,8 @@ def _around(rng: np.random.Generator, center: int, count: int) -> np.ndarray:
 
 
 def _outliers(rng: np.random.Generator, count: int) -> np.ndarray:
-    own = _around(rng, int(rng.integers(0, SPACE)), VALUES - count)
-    return np.append(own, rng.integers(0, SPACE, count))
+    clustered = _around(rng, int(rng.integers(0, SPACE)), VALUES - count)
+    return np.append(clustered, rng.integers(0, SPACE, count))
 
 
 def _modes(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -51,7 +51,7 @@ def _modes(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def _sentinels(rng: np.random.Generator) -> np.ndarray:
-    """Zero for what is unknown, and the greatest value for what has no end."""
+    """Values with two sentinels: zero for unknown, and the greatest value for no end."""
     return np.append(_around(rng, int(rng.integers(0, SPACE)), VALUES - 2), [0, SPACE])
 
 
@@ -66,7 +66,7 @@ SORTS = (
 
 
 def outliers(setting: Setting) -> Result:
-    """Random ranges over blocks whose bounds tell little: what 16 to 64 bytes more per block leave."""
+    """Random ranges over blocks with wide bounds: the blocks left with 16 to 64 bytes more per block."""
     n = setting.scaled(BLOCKS, least=100)
     ratios: list[Ratio] = []
     kept: list[Kept] = []
@@ -74,8 +74,8 @@ def outliers(setting: Setting) -> Result:
     for sort in SORTS:
         rng = np.random.default_rng(9)
         blocks = [sort.draw(rng) for _ in range(n)]
-        found, left, table = _left(sort, blocks)
-        ratios, kept = [*ratios, *found], [*kept, left]
+        measured, left, table = _left(sort, blocks)
+        ratios, kept = [*ratios, *measured], [*kept, left]
         lower, upper = _bounds(blocks)
         notes.append(f"{sort.name}: {MOST_GAPS} gaps are {'' if pays(table, lower, upper) else 'not '}worth keeping")
     ratios += _speed(blocks, table, setting)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +38,7 @@ PLAIN = "pyarrow's read_row_group"
 
 @dataclass(frozen=True)
 class PageTable:
-    """A file of one row group, and what is known of it before it is read."""
+    """A file of one row group, and what is known of it beforehand."""
 
     path: Path
     rows: int
@@ -57,10 +57,10 @@ class PageTable:
     def locations(self) -> ChunkLocations:
         """The pages of all columns."""
         leaves = range(len(self.footer.head.columns))
-        found = read_locations(self.file, self.footer, 0, leaves)
-        if found.of(leaves) is None or not found.has_pages:
+        locations = read_locations(self.file, self.footer, 0, leaves)
+        if locations.of(leaves) is None or not locations.has_pages:
             raise AssertionError("the file has no page index")
-        return found
+        return locations
 
     @property
     def names(self) -> list[str]:
@@ -86,7 +86,7 @@ class PageTable:
 
 
 def page_table(setting: Setting) -> PageTable:
-    """The table, which is written where it is not there yet."""
+    """The table, written where it is missing."""
     rows = setting.scaled(ROWS, least=2000)
     directory = setting.prepared(f"page-reads-{rows}", lambda path: _write(path, rows))
     return PageTable(directory / "data.parquet", rows)
@@ -101,13 +101,14 @@ def read_one_row(setting: Setting) -> Result:
         lambda call: table.whole().filter(pc.field("id") == table.row(call)),
     ]
     for call in range(3):
-        answers = [each(call) for each in [*contenders, *([ask] if ask else [])]]
+        answers = [contender(call) for contender in [*contenders, *([ask] if ask else [])]]
         if any(answer != answers[0] for answer in answers):
             raise AssertionError(f"row {table.row(call)} is read in several ways")
     ours, plain, *others = race(list(map(changing, [*contenders, *([ask] if ask else [])])), setting.repetitions)
     ratios = [timed("one row of 20 columns by its pages", ours, f"{PLAIN}, then a filter", plain, ONE_ROW)]
     ratios += [
-        timed("one row of 20 columns by its pages", ours, "DataFusion, by the page index", each, 1) for each in others
+        timed("one row of 20 columns by its pages", ours, "DataFusion, by the page index", timing, 1)
+        for timing in others
     ]
     return Result(_sizes(table), (*ratios, *_bytes(table, _one(table.row(1)), BYTES)))
 
@@ -127,20 +128,20 @@ def read_10k_contiguous(setting: Setting) -> Result:
 
 
 def read_everything(setting: Setting) -> Result:
-    """The whole row group by its pages, which a reader with a choice would not do; and k rows of it, to choose by."""
+    """The whole row group by its pages, though a plain read is the better choice; and k scattered rows, to compare."""
     table = page_table(setting)
     rows = all_rows(table.rows)
     _require_equal(table, rows)
     chosen = [chosen_rows(np.unique(np.random.default_rng(k).integers(0, table.rows, k))) for k in SCATTERED]
     of = sum(chunk.size for chunk in table.locations.chunks.values())
     ours, plain, *scattered = race(
-        [lambda: table.by_pages(rows), table.whole, *(lambda each=each: table.by_pages(each) for each in chosen)],
+        [lambda: table.by_pages(rows), table.whole, *(partial(table.by_pages, selection) for selection in chosen)],
         setting.repetitions,
     )
     ratios = [timed("all rows by their pages", ours, PLAIN, plain, EVERYTHING)]
-    for each, timing in zip(chosen, scattered, strict=True):
-        share = selected_bytes(table.locations, each) / of
-        ratios.append(timed(f"{len(each):,} scattered rows, {share:.0%} of the bytes", timing, PLAIN, plain))
+    for selection, timing in zip(chosen, scattered, strict=True):
+        share = selected_bytes(table.locations, selection) / of
+        ratios.append(timed(f"{len(selection):,} scattered rows, {share:.0%} of the bytes", timing, PLAIN, plain))
     return Result(_sizes(table), tuple(ratios))
 
 
@@ -170,14 +171,14 @@ def _bytes(table: PageTable, rows: RowSelection, goal: float | None = None) -> t
 
 
 def _counted(table: PageTable, read: Callable[[pa.NativeFile], pa.Table]) -> tuple[int, int]:
-    """How many bytes a read takes of the file, by how many reads."""
+    """The bytes that a read takes of the file, and its number of requests."""
     counted = _Counted(table.path.read_bytes())
     read(pa.PythonFile(counted, mode="r"))
     return sum(counted.sizes), len(counted.sizes)
 
 
 class _Counted(io.BytesIO):
-    """A file that records how much is read of it."""
+    """A file that records the size of every read."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -198,8 +199,8 @@ def _datafusion(table: PageTable) -> Callable[[int], pa.Table] | None:
     context.register_parquet("t", str(table.path))
 
     def ask(call: int) -> pa.Table:
-        found = context.sql(f"SELECT * FROM t WHERE id = {table.row(call)}").to_arrow_table()
-        return found.cast(table.footer.head.schema.remove_metadata())
+        answer = context.sql(f"SELECT * FROM t WHERE id = {table.row(call)}").to_arrow_table()
+        return answer.cast(table.footer.head.schema.remove_metadata())
 
     return ask
 

@@ -1,4 +1,4 @@
-"""The statistics of the synthetic table where peers prune by them, and the queries in their languages.
+"""The statistics of the synthetic table in the forms that peers prune by, and the queries in their languages.
 
 pyarrow has them as Parquet row groups of two rows, the lower and the upper bounds; DuckDB as a table of bounds.
 """
@@ -99,10 +99,10 @@ def write_row_groups(directory: Path, bounds: Mapping[str, Bounds]) -> None:
 
 def fragments(directory: Path) -> list[ds.ParquetFileFragment]:
     """The files of :func:`write_row_groups` with their metadata read."""
-    found = list(ds.dataset(str(directory), format="parquet").get_fragments())
-    for fragment in found:
+    files = list(ds.dataset(str(directory), format="parquet").get_fragments())
+    for fragment in files:
         fragment.ensure_complete_metadata()
-    return found
+    return files
 
 
 def arrow_keeps(files: list[ds.ParquetFileFragment], condition: pc.Expression) -> int:

@@ -99,6 +99,6 @@ def _kept(question: Question, plan: Scan, blocks: Blocks, by_arrow: int, by_duck
 
 
 def _stage_times(question: Question, plan: Scan) -> str:
-    """Where the time of one warm plan went."""
+    """The time of each stage of one warm plan."""
     stages = ", ".join(f"{stage.name} {stage.seconds * 1000:.1f} ms" for stage in plan.report.stages)
     return f"{question.name}: {stages}"

@@ -29,7 +29,7 @@ SMALL, EVERY_SMALL = 0.05, 6  # below this scale each n-th question is asked
 
 @dataclass(frozen=True)
 class Rates:
-    """Every scan of every workload, what whole queries of TPC read, and what could not be looked at."""
+    """All scans of all workloads, the blocks that whole TPC queries read, and notes on scans left out."""
 
     scans: tuple[Measured, ...]
     queries: tuple[QueryRead, ...]
@@ -39,7 +39,7 @@ class Rates:
 def pruning_rates(setting: Setting) -> Result:
     """Blocks, rows and bytes of every scan, as results have them."""
     rates = measured_rates(setting)
-    kept = [each for scan in rates.scans for each in _kept(scan)]
+    kept = [left for scan in rates.scans for left in _kept(scan)]
     for query in rates.queries:
         counts = {"secateur": query.pruned, ALONE: query.alone}
         kept.append(Kept(f"{query.table}, whole queries", f"query {query.query}", "blocks", query.all, None, counts))
@@ -50,19 +50,19 @@ def pruning_rates(setting: Setting) -> Result:
 
 
 def measured_rates(setting: Setting, sparse: int = 1) -> Rates:
-    """Everything measured, but each n-th query of TPC; Spark runs for these, and for what it reads alone."""
+    """Measure all scans and each n-th TPC query. Spark runs the queries, and is itself measured as a peer."""
     with spark_session() as spark, _settled(spark):
         every = EVERY_SMALL if setting.scale < SMALL else 1
-        own = [
-            each for workload in WORKLOADS for copy in copies(setting, workload) for each in _scans(copy, spark, every)
+        scans = [
+            scan for workload in WORKLOADS for copy in copies(setting, workload) for scan in _scans(copy, spark, every)
         ]
         sql = sql_scans(setting, spark, sparse)
-    return Rates((*own, *sql.scans), tuple(sql.queries), tuple(sql.notes))
+    return Rates((*scans, *sql.scans), tuple(sql.queries), tuple(sql.notes))
 
 
 @contextmanager
 def _settled(spark: SparkSession) -> Iterator[None]:
-    """A session in which plans show all of their scans, and times are in UTC; later as it was."""
+    """Have plans show all of their scans, and times in UTC; restore the settings afterwards."""
     wanted = {"spark.sql.adaptive.enabled": "false", "spark.sql.session.timeZone": "UTC"}
     before = {name: str(spark.conf.get(name)) for name in wanted}
     for name, value in wanted.items():
@@ -88,10 +88,10 @@ def _alone(copy: Copy, question: Question, spark: SparkSession) -> int:
     """The blocks whose rows leave Spark's own scan: it prunes by the bounds and dictionaries in the files."""
     from pyspark.sql.functions import asc, desc
 
-    options = {"parquet.filter.columnindex.enabled": "false"}  # whole row groups, so that rows tell their number
+    options = {"parquet.filter.columnindex.enabled": "false"}  # whole row groups: rows give their number
     frame: Any = spark.read.options(**options).parquet(str(copy.home)).where(question.sql)
     if question.keys is not None:
-        small = spark.createDataFrame([(each,) for each in question.keys.values.to_pylist()], [question.keys.column])
+        small = spark.createDataFrame([(key,) for key in question.keys.values.to_pylist()], [question.keys.column])
         frame = frame.join(small, question.keys.column, "left_semi")
     if question.order_by:
         column, _, direction = question.order_by.partition(" ")

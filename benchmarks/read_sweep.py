@@ -104,16 +104,16 @@ def _whole(directory: Path, plan: Scan, columns: tuple[str, ...] | None) -> part
 
 def _write(directory: Path, rows: int, row_group: int) -> None:
     (directory / "data").mkdir()
-    each = rows // FILES
-    in_file = -(-each // row_group)
+    rows_per_file = rows // FILES
+    in_file = -(-rows_per_file // row_group)
     for i in range(FILES):
         rng = np.random.default_rng(i)
-        columns: dict[str, pa.Array] = {"slot": pa.array(i * in_file + np.arange(each) // row_group)}
-        columns["hit"] = pa.array(_hits(rng, each, row_group))
+        columns: dict[str, pa.Array] = {"slot": pa.array(i * in_file + np.arange(rows_per_file) // row_group)}
+        columns["hit"] = pa.array(_hits(rng, rows_per_file, row_group))
         for j in range(3):
-            columns[f"number_{j}"] = pa.array(rng.integers(0, 1 << 40, each))
-            columns[f"measure_{j}"] = pa.array(rng.normal(size=each), mask=rng.random(each) < 0.05)
-            texts = pa.array(rng.integers(0, 1 << 30, each)).cast(pa.string())
+            columns[f"number_{j}"] = pa.array(rng.integers(0, 1 << 40, rows_per_file))
+            columns[f"measure_{j}"] = pa.array(rng.normal(size=rows_per_file), mask=rng.random(rows_per_file) < 0.05)
+            texts = pa.array(rng.integers(0, 1 << 30, rows_per_file)).cast(pa.string())
             columns[f"text_{j}"] = pc.binary_join_element_wise("a text that says", texts, " ")
         path = directory / "data" / f"part-{i}.parquet"
         pq.write_table(pa.table(columns), path, row_group_size=row_group, compression="zstd", write_page_index=True)

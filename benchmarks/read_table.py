@@ -58,9 +58,9 @@ def read_table(setting: Setting, row_group: int = ROW_GROUP, files: int = FILES)
 
 def _write(directory: Path, rows: int, row_group: int, files: int) -> None:
     (directory / "data").mkdir()
-    each = -(-rows // files // UNIT) * UNIT
-    for i, start in enumerate(range(0, rows, each)):
-        count = min(each, rows - start)
+    rows_per_file = -(-rows // files // UNIT) * UNIT
+    for i, start in enumerate(range(0, rows, rows_per_file)):
+        count = min(rows_per_file, rows - start)
         options = {name: {"ndv": row_group, "fpp": 0.01} for name in FILTERED}
         pq.write_table(
             _orders(start, count),

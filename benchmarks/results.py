@@ -34,7 +34,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many units of a table a predicate left, by who pruned."""
+    """How many units of a table a predicate left, by engine."""
 
     table: str
     predicate: str
@@ -42,7 +42,7 @@ class Kept:
     total: int
     ideal: int | None
     kept: Mapping[str, int]
-    pruned: Mapping[str, int] = field(default_factory=dict)  # by secateur's techniques, where they are told apart
+    pruned: Mapping[str, int] = field(default_factory=dict)  # by secateur's techniques, where they are counted apart
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Result:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON has it."""
+        """The result as an object of JSON."""
         return {
             "sizes": dict(self.sizes),
             "ratios": [ratio.to_dict() for ratio in self.ratios],
@@ -71,7 +71,7 @@ def timed(subject: str, timing: Timing, reference: str, floor: Timing, goal: flo
 
 
 def against(subject: str, timing: Timing, seconds: float) -> Ratio:
-    """A time against the seconds that are its goal: a ratio of up to 1 meets it, on whatever machine this is."""
+    """A time against the seconds that are its goal, on any machine: a ratio of up to 1 meets it."""
     low, high = quartiles([sample / seconds for sample in timing.samples])
     return Ratio(subject, timing.seconds, "s", "the time that is the goal", seconds, low, high, goal=1.0)
 

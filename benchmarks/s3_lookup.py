@@ -1,4 +1,4 @@
-"""A point look-up on an object store that is waited for: a table and its index on a loopback S3, 15 ms a request."""
+"""A point look-up on a slow object store: a table and its index on a loopback S3, 15 ms a request."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ LATENCY = 0.015  # seconds added to every request
 FILES, ROW_GROUPS, ROWS = 200, 10, 2_000  # files, row groups of each, rows of these
 MOST_ROUND_TRIPS = 4
 DISK_BYTES = 1 << 30
-FASTER = 30  # times than Spark's own reader, at least
+FASTER = 30  # goal: times as fast as Spark's own reader
 PEER_RUNS = 2
 SPARK = "Spark's own reader over s3a"
 PATH = f"{BUCKET}/events"
-MULTIPLIER, MODULUS = 1_000_003, 2_147_483_647  # which make of row numbers keys in no order, each once
+MULTIPLIER, MODULUS = 1_000_003, 2_147_483_647  # turn row numbers into distinct keys in no order
 
 Find = Callable[[int], int]  # the rows with a key
 
@@ -58,16 +58,16 @@ def lookup_s3(setting: Setting) -> Result:
             return sec.prune(table, f"user_id = {key}", strict=True).to_arrow().num_rows
 
         cold, _ = _measured(server, find, keys, 1)
-        warm, own = _measured(server, find, keys, 2 * setting.repetitions)
+        warm, ours = _measured(server, find, keys, 2 * setting.repetitions)
         peers = {"pyarrow's dataset": _measured(server, _by_dataset(filesystem), keys, PEER_RUNS)}
         trouble = s3a_trouble()
         if not trouble:
             peers[SPARK] = _by_spark(server, location.replace("s3", "s3a", 1), keys)
-    found = {"cold": cold, "warm": warm, **{name: traffic for name, (traffic, _) in peers.items()}}
-    notes = [f"{name}: {traffic}" for name, traffic in found.items()]
+    by_reader = {"cold": cold, "warm": warm, **{name: traffic for name, (traffic, _) in peers.items()}}
+    notes = [f"{name}: {traffic}" for name, traffic in by_reader.items()]
     goals = {SPARK: 1 / FASTER}
     looked_up = (
-        replace(unpaired("look-up", own, name, timing), goal=goals.get(name)) for name, (_, timing) in peers.items()
+        replace(unpaired("look-up", ours, name, timing), goal=goals.get(name)) for name, (_, timing) in peers.items()
     )
     return Result(
         {"files": files, "row_groups": files * ROW_GROUPS, "rows": files * ROW_GROUPS * ROWS, "latency": LATENCY},
@@ -91,7 +91,7 @@ def _key(row: Any) -> Any:
 
 
 def _keys(files: int) -> Iterator[int]:
-    """Those of rows all over the table."""
+    """Keys of rows all over the table."""
     rng = np.random.default_rng(7)
     while True:
         yield int(_key(int(rng.integers(files * ROW_GROUPS * ROWS))))
@@ -111,7 +111,7 @@ def _measured(server: RemoteServer, find: Find, keys: Iterator[int], runs: int) 
 
 
 def _by_dataset(filesystem: pafs.FileSystem) -> Find:
-    """As pyarrow reads: by bounds of row groups."""
+    """Find rows with pyarrow, which prunes by the bounds of row groups."""
 
     def find(key: int) -> int:
         return ds.dataset(PATH, filesystem=filesystem).to_table(filter=pc.field("user_id") == key).num_rows
@@ -120,7 +120,7 @@ def _by_dataset(filesystem: pafs.FileSystem) -> Find:
 
 
 def _by_spark(server: RemoteServer, location: str, keys: Iterator[int]) -> tuple[Traffic, Timing]:
-    """As Spark reads, with its push-down; one run before warms it."""
+    """Find rows with Spark's reader and its push-down, after a run that warms it."""
     endpoint = os.environ["AWS_ENDPOINT_URL"]
     with partner("benchmarks.s3_spark", endpoint, environment=os.environ) as spark:
 

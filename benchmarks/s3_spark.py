@@ -1,7 +1,7 @@
 """Spark's own reader over S3, by Hadoop's s3a, in a process of its own; see :mod:`secateur.demo.partners`.
 
-Started with the endpoint, and asked for (location, SQL), it tells how many rows match. The
-settings are s3a's own: since Hadoop 3.5 it reads files of some hundred kilobytes whole, which takes fewer requests.
+Started with the endpoint, it answers each (location, SQL) with the number of matching rows. The settings are s3a's own:
+since Hadoop 3.5 it reads files of some hundred kilobytes whole, which takes fewer requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from secateur.demo.s3a import session_settings
 
 
 def main(endpoint: str) -> None:
-    """Answer until there is nobody to ask any more."""
+    """Answer until the asking process is gone."""
     from secateur.session import local_session
 
     session = local_session(**session_settings(endpoint))

@@ -1,7 +1,7 @@
 """prune() over a million blocks and twenty million, warm: ranges against numpy, DuckDB, pyarrow and pyiceberg.
 
-A time is that of the whole call, from the predicate as a caller has it to the plan. The table hands out one listing
-from memory; listing a directory is no part of it.
+A time is that of the whole call, from the caller's predicate to the plan. The listing comes from memory; making it is
+not timed.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def plan_range(setting: Setting) -> Result:
     sizes: dict[str, int | float] = {}
     for what, blocks in (("blocks", BLOCKS), ("many_blocks", MANY_BLOCKS)):
         table = scale_table(setting, blocks)
-        found, left = _ranges(table, RANGE_SECONDS[blocks], setting)
-        ratios, kept, sizes = ratios + found, [*kept, left], {**sizes, what: len(table)}
+        measured, left = _ranges(table, RANGE_SECONDS[blocks], setting)
+        ratios, kept, sizes = ratios + measured, [*kept, left], {**sizes, what: len(table)}
     table = scale_table(setting, READERS_BLOCKS)
-    found, left = _beside_readers(table, setting)
+    measured, left = _beside_readers(table, setting)
     sizes["blocks_beside_readers_of_files"] = len(table)
     note = "DuckDB runs on all cores, with its table in a file; pyiceberg's first plan_files() reads its manifests"
-    return Result(sizes, (*ratios, *found), (*kept, left), (note,))
+    return Result(sizes, (*ratios, *measured), (*kept, left), (note,))
 
 
 def _ranges(table: ScaleTable, seconds: float, setting: Setting) -> tuple[list[Ratio], Kept]:

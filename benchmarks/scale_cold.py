@@ -23,7 +23,7 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import SCATTERED
 from benchmarks.timing import Timing
 
-OTHERS = 44  # columns that nothing names, beside six
+OTHERS = 44  # columns that no predicate names, beside six
 SMALL_BLOCKS = 1_000  # of the table that warms a process
 TOUCHED = SCATTERED[:2]
 STARTS = 5  # at most, per contender
@@ -41,7 +41,7 @@ def _array_bytes(blocks: int) -> float:
 
 
 def plan_cold(setting: Setting) -> Result:
-    """Two ranges over unclustered columns of 50, in a process that has imported nothing."""
+    """Two ranges over unclustered columns of a table of 50, in a process that has imported nothing."""
     table, asked = scale_table(setting, BLOCKS, OTHERS), _asked()
     n, files = len(table), len(table.table.files.size)
     file, expected = duckdb_of(setting, table.bounds()), by_numpy(table.bounds(*TOUCHED), asked)
@@ -89,12 +89,12 @@ def _both(runs: Sequence[dict[str, float]]) -> Timing:
 
 
 def drop_cached(directory: Path) -> None:
-    """Have the system forget the contents of all files in a directory, as far as no process uses them."""
+    """Drop a directory's files from the system's cache, unless a process uses them."""
     for path in directory.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
             try:
-                os.fdatasync(descriptor)  # what is not yet on disk stays
+                os.fdatasync(descriptor)  # the cache keeps what is not on disk yet
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
                 os.close(descriptor)
@@ -105,12 +105,12 @@ def plan_memory(setting: Setting) -> Result:
     table, small = scale_table(setting, MANY_BLOCKS), scale_table(setting, SMALL_BLOCKS)
     n, files = len(table), len(table.table.files.size)
     warming = (small.directory, len(small.table.files.size))
-    found = start_cold("memory", table.directory, files, in_sql(_asked()), *warming)
+    report = start_cold("memory", table.directory, files, in_sql(_asked()), *warming)
     expected = len(by_numpy(table.bounds(*TOUCHED), _asked()))
-    if found["kept"] != expected:
-        raise AssertionError(f"{found['kept']:,} blocks are kept instead of {expected:,}")
+    if report["kept"] != expected:
+        raise AssertionError(f"{report['kept']:,} blocks are kept instead of {expected:,}")
     ratios = (
-        _of_bounds("growth of resident memory", found["grown"], n, MEMORY_GOAL),
-        _of_bounds("bytes in the table's cache, by its own count", found["cached"], n),
+        _of_bounds("growth of resident memory", report["grown"], n, MEMORY_GOAL),
+        _of_bounds("bytes in the table's cache, by its own count", report["cached"], n),
     )
     return Result({"blocks": n, "files": files}, ratios)

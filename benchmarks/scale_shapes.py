@@ -74,7 +74,7 @@ def _clock(micros: int) -> str:
 
 
 def plan_in_100k(setting: Setting) -> Result:
-    """An IN list given as a numpy array, shifted by one from call to call, which is timed with the rest."""
+    """An IN list given as a numpy array, shifted by one per call within the time measured."""
     table, length = scale_table(setting, BLOCKS), setting.scaled(KEYS, least=10)
     lower, upper = table.bounds("distance")["distance"]
     lists = {
@@ -120,11 +120,11 @@ def plan_threads(setting: Setting) -> Result:
     timings = race([lambda threads=threads: ask(threads) for threads in THREADS], setting.repetitions)  # type: ignore[misc]
     for pool in pools.values():
         pool.shutdown()
-    for threads, found in answers.items():
-        for call, scan in found:
+    for threads, plans in answers.items():
+        for call, scan in plans:
             require_equal(numbers(scan), by_numpy(bounds, ranges(call)), f"{threads} threads")
     per_plan = [Timing(tuple(sample / PLANS for sample in timing.samples)) for timing in timings]
-    rates = ", ".join(f"{each} threads {1 / t.seconds:,.0f}" for each, t in zip(THREADS, per_plan, strict=True))
+    rates = ", ".join(f"{threads} threads {1 / t.seconds:,.0f}" for threads, t in zip(THREADS, per_plan, strict=True))
     ratios = [
         timed(f"seconds per plan, {threads} threads at once", timing, "one thread", per_plan[0])
         for threads, timing in zip(THREADS[1:], per_plan[1:], strict=True)

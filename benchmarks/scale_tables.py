@@ -28,7 +28,7 @@ from secateur.scan import Scan
 BLOCKS, MANY_BLOCKS = 1_000_000, 20_000_000
 FIRST = dict(zip(SCATTERED, (200_000, 400_000, 600_000), strict=True))  # where the ranges begin
 REACH = 54_500  # of a range, beside blocks that are 50,000 wide and begin anywhere in 950,000 values
-CALLS = 10_000  # before literals come again
+CALLS = 10_000  # before literals repeat
 
 Windows = Mapping[str, tuple[int, int]]  # ranges by column, both ends included
 
@@ -39,7 +39,7 @@ def ranges(call: int) -> Windows:
 
 
 def nearly_all(call: int) -> Windows:
-    """Three ranges that every block reaches into, and some reach out of: to be decided block by block."""
+    """Three ranges that overlap every block but do not enclose all: each block has to be decided."""
     return dict.fromkeys(SCATTERED, (WIDTH - call % CALLS, SPACE - WIDTH + call % CALLS))
 
 
@@ -80,7 +80,7 @@ def by_numpy(bounds: Mapping[str, Bounds], windows: Windows) -> np.ndarray:
 
 
 def changing(ask: Callable[[int], object]) -> Contender:
-    """A contender that is told which call it is."""
+    """A contender that gets the number of its call."""
     calls = count()
     return lambda: ask(next(calls))
 
@@ -97,7 +97,7 @@ class ScaleTable:
         return self.shape.blocks
 
     def prune(self, predicate: str | Predicate) -> Scan:
-        """The whole call that is measured."""
+        """Prune by a predicate: the call that is measured."""
         return sec.prune(self.table, predicate, strict=True, session_time_zone="UTC")
 
     def bounds(self, *names: str) -> dict[str, Bounds]:
@@ -129,8 +129,8 @@ def numbers(plan: Scan) -> np.ndarray:
     return blocks.file * FILE_BLOCKS + blocks.row_group
 
 
-def require_equal(found: np.ndarray, expected: np.ndarray, what: str) -> None:
+def require_equal(kept: np.ndarray, expected: np.ndarray, what: str) -> None:
     """Raises AssertionError where other blocks are kept than the bounds ask for."""
-    if not np.array_equal(found, expected):
-        lost = len(np.setdiff1d(expected, found))
-        raise AssertionError(f"{what}: {len(found):,} blocks instead of {len(expected):,}, {lost:,} are lost")
+    if not np.array_equal(kept, expected):
+        lost = len(np.setdiff1d(expected, kept))
+        raise AssertionError(f"{what}: {len(kept):,} blocks instead of {len(expected):,}, {lost:,} are lost")

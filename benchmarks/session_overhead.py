@@ -43,7 +43,7 @@ def session_overhead(setting: Setting) -> Result:
 
 def _without(spark: SparkSession, setting: Setting) -> Ratio:
     contenders = [partial(_plan, spark, "bare", pruned=pruned) for pruned in (True, False)]
-    on, off = race([changing(each) for each in contenders], 5 * setting.repetitions, _warming(setting))
+    on, off = race([changing(contender) for contender in contenders], 5 * setting.repetitions, _warming(setting))
     return against("enable(), a table without an index", _added(on, off), MOST_WITHOUT)
 
 
@@ -63,7 +63,7 @@ def _plan(spark: SparkSession, view: str, call: int, *, pruned: bool) -> None:
 
 
 def _added(time: Timing, other: Timing) -> Timing:
-    """What one takes longer than the other, repetition by repetition; nothing where it is faster."""
+    """What one takes longer than the other, repetition by repetition; 0 where it is faster."""
     return Timing(tuple(max(0.0, a - b) for a, b in zip(time.samples, other.samples, strict=True)))
 
 
@@ -72,7 +72,7 @@ def _warming(setting: Setting) -> float:
 
 
 def _table(setting: Setting, files: int) -> tuple[Table, str]:
-    """Files of a few rows each, with an index."""
+    """Write files of a few rows each, with an index."""
     directory = setting.prepared(f"many-files-{files}", partial(_write, files=files))
     location, index = directory / "data", directory / f"index-{index_code()}"
     table = sec.open_table(str(location), index_location=str(index))

@@ -18,7 +18,7 @@ CATALOG = "spark.sql.catalog.lake"
 
 @contextmanager
 def spark_session(setting: Setting | None = None) -> Iterator[SparkSession]:
-    """The running Spark session, or one that ends with its use; with a `setting` it has Iceberg, if that is there."""
+    """The running Spark session, or a new one for the time of its use; with a `setting`, with Iceberg if available."""
     from pyspark.sql import SparkSession
 
     from secateur.session import local_session
@@ -34,7 +34,7 @@ def spark_session(setting: Setting | None = None) -> Iterator[SparkSession]:
 
 
 def iceberg_trouble(spark: SparkSession) -> str:
-    """Why the session has no tables of Iceberg's; empty if it has."""
+    """Why the session has no Iceberg tables; empty if it has."""
     if spark.conf.get(CATALOG, None):
         return ""
     return f"Iceberg was not measured: {iceberg_runtime().reason or 'the session has no catalog of its'}"

@@ -1,4 +1,4 @@
-"""What a workload is told, and the data that it keeps from run to run."""
+"""The settings of a workload, and the data that it keeps from run to run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import secateur
 
 @dataclass(frozen=True)
 class Setting:
-    """Where generated data is kept, what sizes are multiplied by, and how often at least a time is taken."""
+    """Where generated data is kept, what sizes are multiplied by, and the least number of repetitions."""
 
     directory: Path
     scale: float = 1.0
@@ -26,7 +26,7 @@ class Setting:
         return max(least, round(size * self.scale))
 
     def prepared(self, name: str, make: Callable[[Path], None]) -> Path:
-        """The directory of generated data of this name, which says all that it depends on; made where it is missing.
+        """The directory of generated data, made where it is missing; the name says everything that the data depends on.
 
         It appears whole or not at all, so data of an interrupted run is not taken for finished.
         """
@@ -42,7 +42,7 @@ class Setting:
         return path
 
     def prepared_index(self, name: str, make: Callable[[Path], None]) -> Path:
-        """As :meth:`prepared`, for data that index code wrote: where that has changed, new data replaces the old."""
+        """As :meth:`prepared`, for data that index code writes: made anew where that code has changed."""
         path = self.directory / f"{name}-{index_code()}"
         if not path.exists():
             for old in self.directory.glob(f"{name}-*"):
@@ -52,7 +52,7 @@ class Setting:
 
 @cache
 def index_code() -> str:
-    """A digest of the code that lays an index out: what other code wrote may mean something else."""
+    """A digest of the code that writes an index: bytes of other code may mean something else."""
     package = Path(secateur.__file__).parent
     sources = [*sorted((package / "index").rglob("*.py")), package / "values.py"]
     return f"{zlib.crc32(b''.join(source.read_bytes() for source in sources)):08x}"

@@ -60,7 +60,7 @@ def _kept(title: str, rows: list[Kept]) -> Table:
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure as people read it: ``1.25 ms``."""
+    """A figure for people: ``1.25 ms``."""
     if unit != "s":
         return f"{value:,.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
     size, name = next(((size, name) for size, name in _STEPS if abs(value) >= size), _STEPS[-1])

@@ -18,7 +18,7 @@ from benchmarks.timing import race
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # the goals: so many times as fast, at most so many times as long
+ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # goals: times as fast, most times as long, times as fast
 SPARK = "Spark's own reader, with its push-down"
 SMALL, WANTED = 1_000, 3  # rows of the small side, and of those that its filter keeps
 WARMING = 20  # seconds for each contender: a join takes 0.8 s at first, and 0.2 s from the hundredth on
@@ -28,12 +28,12 @@ Query = Callable[["DataFrame"], object]
 
 
 def lookup_spark(setting: Setting) -> Result:
-    """One value of a column by which nothing is sorted, another in every call, from the query to its rows."""
+    """One value of an unsorted column, another in every call, from the query to its rows."""
     data = spark_table(setting)
     with spark_session() as spark:
-        ours, own = _frames(spark, data)
+        ours, theirs = _frames(spark, data)
 
-        def found(frame: DataFrame, call: int) -> list[int]:
+        def row_ids(frame: DataFrame, call: int) -> list[int]:
             return [row.id for row in frame.where(f"uid = {_key(data, call)}").collect()]
 
         def planned(call: int, via: str) -> list[int]:
@@ -41,12 +41,14 @@ def lookup_spark(setting: Setting) -> Result:
             return [row.id for row in plan.to_spark(spark, via=via).collect()]
 
         for call in range(3):
-            answers = [found(ours, call), *(planned(call, via) for via in READ_PATHS), found(own, call)]
+            answers = [row_ids(ours, call), *(planned(call, via) for via in READ_PATHS), row_ids(theirs, call)]
             _require(all(answer == answers[0] and len(answer) == 1 for answer in answers), answers)
-        contenders = [partial(found, ours), *(partial(planned, via=via) for via in READ_PATHS)]
-        *times, peer = race(
-            [changing(each) for each in [*contenders, partial(found, own)]], setting.repetitions, _warming(setting)
-        )
+        contenders = [
+            partial(row_ids, ours),
+            *(partial(planned, via=via) for via in READ_PATHS),
+            partial(row_ids, theirs),
+        ]
+        *times, peer = race(list(map(changing, contenders)), setting.repetitions, _warming(setting))
         goals = {
             "dataframe()": 1 / ONE_IN,
             **{f"prune().to_spark(via={via!r})": 1 / ONE_IN if via == "auto" else None for via in READ_PATHS},
@@ -61,7 +63,7 @@ def lookup_spark(setting: Setting) -> Result:
 
 
 def scan_spark(setting: Setting) -> Result:
-    """Queries that need every row: what is asked of the index is in vain."""
+    """Queries that need every row, so that the index cannot help."""
     data = spark_table(setting)
     queries: dict[str, Query] = {
         "count(*)": lambda frame: frame.where("id >= 0").count(),
@@ -72,19 +74,19 @@ def scan_spark(setting: Setting) -> Result:
     }
     ratios = []
     with spark_session() as spark:
-        ours, own = _frames(spark, data)
+        ours, theirs = _frames(spark, data)
         for name, query in queries.items():
-            _require(query(ours) == query(own), name)
-            time, peer = race([partial(query, ours), partial(query, own)], setting.repetitions)
+            _require(query(ours) == query(theirs), name)
+            time, peer = race([partial(query, ours), partial(query, theirs)], setting.repetitions)
             ratios.append(timed(f"dataframe(), {name}", time, SPARK, peer, goal=MOST_SCAN))
     return Result(_sizes(data), tuple(ratios))
 
 
 def join_small_side(setting: Setting) -> Result:
-    """A join on a column by which nothing is sorted, with a table of which a filter keeps a few rows."""
+    """A join on an unsorted column, with a table that a filter cuts to a few rows."""
     data = spark_table(setting)
     with spark_session() as spark:
-        ours, own = _frames(spark, data)
+        ours, theirs = _frames(spark, data)
         path = setting.prepared(f"small-side-{data.files}", partial(_write_small, spark, data))
         small = spark.read.parquet(str(path / "data"))
 
@@ -93,8 +95,8 @@ def join_small_side(setting: Setting) -> Result:
             return sorted(row.id for row in frame.join(few, frame.uid == few.key).select("id").collect())
 
         for call in range(2):
-            _require(joined(ours, call) == joined(own, call) and len(joined(ours, call)) == WANTED, call)
-        contenders = [changing(partial(joined, frame)) for frame in (ours, own)]
+            _require(joined(ours, call) == joined(theirs, call) and len(joined(ours, call)) == WANTED, call)
+        contenders = [changing(partial(joined, frame)) for frame in (ours, theirs)]
         time, peer = race(contenders, setting.repetitions, _warming(setting))
     ratio = timed(f"dataframe(), join with {WANTED} rows", time, SPARK, peer, goal=1 / ONE_IN_OF_JOIN)
     return Result({**_sizes(data), "rows_of_the_small_side": SMALL}, (ratio,))

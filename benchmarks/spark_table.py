@@ -31,7 +31,7 @@ class SparkTable:
 
     @property
     def rows(self) -> int:
-        """Of the whole table."""
+        """The rows of the whole table."""
         return self.files * ROW_GROUPS * ROWS
 
 
@@ -49,20 +49,20 @@ def spark_table(setting: Setting) -> SparkTable:
 def _write(directory: Path, files: int) -> None:
     rng = np.random.default_rng(12)
     (directory / "data").mkdir()
-    rows, each = files * ROW_GROUPS * ROWS, ROW_GROUPS * ROWS
+    rows, rows_per_file = files * ROW_GROUPS * ROWS, ROW_GROUPS * ROWS
     uids = rng.permutation(rows) * 7
     names = pa.array([f"user {i:07d} of {i % 97}" for i in range(100_000)])
     for i in range(files):
-        ids = np.arange(i * each, (i + 1) * each)
+        ids = np.arange(i * rows_per_file, (i + 1) * rows_per_file)
         data = pa.table(
             {
                 "id": ids,
                 "uid": uids[ids],
-                "kind": pa.array(rng.integers(0, 50, each), pa.int32()),
-                "name": names.take(pa.array(rng.integers(0, len(names), each))),
+                "kind": pa.array(rng.integers(0, 50, rows_per_file), pa.int32()),
+                "name": names.take(pa.array(rng.integers(0, len(names), rows_per_file))),
                 "ts": pa.array(ids * 1_000_000 + 1_767_225_600_000_000, pa.timestamp("us", "UTC")),
-                "price": pa.array(rng.integers(0, 10**6, each), pa.int32()).cast(pa.decimal128(12, 2)),
-                "value": rng.random(each),
+                "price": pa.array(rng.integers(0, 10**6, rows_per_file), pa.int32()).cast(pa.decimal128(12, 2)),
+                "value": rng.random(rows_per_file),
             }
         )
         pq.write_table(data, directory / "data" / f"part-{i:04d}.parquet", row_group_size=ROWS)

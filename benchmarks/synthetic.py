@@ -1,8 +1,8 @@
-"""A big table that is all index: segments and a snapshot in the real format, and no data behind them.
+"""A big table that is only an index: segments and a snapshot in the real format, and no data behind them.
 
 Block i of n begins at minute i and is a minute and a half long in `ts`, so `ts` is clustered. In `amount` every block
 spans nearly everything; in `distance`, `delay` and `weight` a twentieth of all, wherever it lies. In `user_id` it holds
-20 of ten million keys, so only its filter tells.
+20 of ten million keys, so only its filter prunes.
 """
 
 from __future__ import annotations
@@ -114,15 +114,15 @@ def blocks_of(shape: Shape) -> Blocks:
 
 
 def bounds_of(shape: Shape, names: Sequence[str]) -> dict[str, Bounds]:
-    """The bounds of some columns over all blocks; what is not asked for is held for one segment at a time only."""
+    """The bounds of some columns over all blocks; other columns are in memory for one segment at a time."""
     parts: dict[str, list[Bounds]] = {name: [] for name in names}
     for segment in shape.segments:
         blocks = blocks_between(shape, *segment)
-        for name, found in parts.items():
-            found.append(getattr(blocks, name))
+        for name, bounds in parts.items():
+            bounds.append(getattr(blocks, name))
     return {
-        name: (np.concatenate([lower for lower, _ in found]), np.concatenate([upper for _, upper in found]))
-        for name, found in parts.items()
+        name: (np.concatenate([lower for lower, _ in bounds]), np.concatenate([upper for _, upper in bounds]))
+        for name, bounds in parts.items()
     }
 
 
@@ -162,7 +162,7 @@ def write_index(directory: Path, shape: Shape) -> None:
 def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segments:
     """The segments with the files of a synthetic table, in order."""
     n = len(files.size)
-    blocks, rows, size = (np.full(n, FILE_BLOCKS * each, np.int64) for each in (1, rows_per_block, BLOCK_BYTES))
+    blocks, rows, size = (np.full(n, FILE_BLOCKS * amount, np.int64) for amount in (1, rows_per_block, BLOCK_BYTES))
     segment = np.repeat(np.arange(len(segments), dtype=np.int32), segments.block_count // FILE_BLOCKS)
     paths = files.paths.cast(pa.large_string())
     return replace(

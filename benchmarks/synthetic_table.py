@@ -1,4 +1,4 @@
-"""A table of which only the listing and the index exist.
+"""A table that is only a listing and an index.
 
 Nothing is imported here but what a query imports anyway, so that a new process can be timed (:mod:`benchmarks.cold`).
 """
@@ -35,8 +35,7 @@ MODIFIED = 1_700_000_000_000_000_000
 class SyntheticTable:
     """A listing and an index without data; see :class:`secateur.io.tables.table.Table`.
 
-    Every query is given the same listing, made beforehand, whose id is computed once: neither listing a directory nor
-    that is part of what is measured.
+    Every query gets the same listing, made beforehand with its id: neither is part of what is measured.
     """
 
     location: str
@@ -56,7 +55,7 @@ class SyntheticTable:
         return self
 
     def expire(self) -> None:
-        """There is nothing to look at anew."""
+        """Do nothing: the table never changes."""
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The files, from memory: what listing a directory costs is not secateur's."""

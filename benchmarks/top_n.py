@@ -22,7 +22,7 @@ from secateur.io.scan.first_rows import FirstRows
 from secateur.io.tables.table import Table
 from secateur.scan import Scan
 
-N = 10  # rows that are asked for
+N = 10  # first rows of an order
 CLUSTERED_SECONDS = 0.003  # goal for a plan by the sort key
 LOG_BLOCKS, LOG_FILES = 2_000, 50
 FILTERS = {"a rare text": "message LIKE '%rejected%' AND level = 'ERROR'", "an equality": "level = 'ERROR'"}
@@ -38,7 +38,7 @@ def topn_clustered(setting: Setting) -> Result:
 
 
 def topn_unclustered(setting: Setting) -> Result:
-    """The greatest values of a column that every block has many of."""
+    """The greatest values of a column whose values lie all over the table."""
     table, column = scale_table(setting, BLOCKS), SCATTERED[0]
     _, kept = _by_bounds(table, column)
     bounds, rows = table.bounds(column)[column], _plan(table, column).blocks["row_count"][0].as_py()
@@ -61,14 +61,14 @@ def _by_bounds(table: ScaleTable, column: str) -> tuple[np.ndarray, Kept]:
 
 
 def _needed(bounds: Bounds, rows: int) -> np.ndarray:
-    """The blocks that may hold one of the greatest rows, where each block has so many, one of them at its bound."""
+    """The blocks that may hold one of the greatest rows: each has so many rows, one of them at each bound."""
     lower, upper = bounds
-    sure = [_greatest(lower, -(-N // rows)), _greatest(upper, N)]
-    return np.flatnonzero(upper >= max(sure))
+    boundaries = [_greatest(lower, -(-N // rows)), _greatest(upper, N)]
+    return np.flatnonzero(upper >= max(boundaries))
 
 
 def _greatest(values: np.ndarray, n: int) -> int:
-    """The n-th greatest value; one that is no greater than any, if there are fewer."""
+    """The n-th greatest value, or the least if there are fewer."""
     return int(np.partition(values, len(values) - n)[len(values) - n]) if n <= len(values) else int(values.min())
 
 
@@ -84,8 +84,8 @@ def topn_filtered(setting: Setting) -> Result:
         peers = {"DuckDB": _in_duckdb(logs.directory / "data"), "DataFusion": _in_datafusion(logs.directory / "data")}
         wanted = _ours(table, where)["ts"].cast(pa.int64()).to_pylist()
         for peer, ask in peers.items():
-            found = ask(sql)["ts"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
-            assert found == wanted, f"{peer} finds other rows of {name}"
+            answer = ask(sql)["ts"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+            assert answer == wanted, f"{peer} finds other rows of {name}"
         ours, *others = race(
             [partial(_ours, table, where), *(partial(ask, sql) for ask in peers.values())], setting.repetitions
         )
@@ -101,9 +101,9 @@ def topn_filtered(setting: Setting) -> Result:
 
 def _indexed(directory: Path) -> Table:
     """The log table with an index of bounds alone."""
-    own = directory / f"by-time-{index_code()}"
-    table = sec.open_table(str(directory / "data"), index_location=str(own))
-    if not own.exists():
+    index = directory / f"by-time-{index_code()}"
+    table = sec.open_table(str(directory / "data"), index_location=str(index))
+    if not index.exists():
         sec.build_index(table, sort_key=["ts"])
     return table
 

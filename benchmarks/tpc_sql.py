@@ -1,8 +1,8 @@
 """TPC-H and TPC-DS in SQL: the row groups that Spark reads alone, and with ``enable()``.
 
 ``python -m benchmarks.tpc_sql`` writes docs/tpc.md. Each query runs with and without pruning, and the answers have to
-be equal. What is counted are row groups whose rows leave a scan, which Spark's metrics tell as rows: every row group
-has the same number of rows.
+be equal. Row groups are counted whose rows leave a scan, computed from the rows in Spark's metrics: every row group has
+the same number of rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent.parent / "docs" / "tpc.md"
 TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 SORTED_BY = {"lineitem": "l_shipdate", "orders": "o_orderdate"}
-KEYS = ("key", "_sk")  # how names of columns end that get a bloom filter
+KEYS = ("key", "_sk")  # endings of columns that get a bloom filter
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Tables as they are measured, and queries."""
+    """The tables and queries of a benchmark."""
 
     name: str
     rows: int  # of a row group
@@ -81,13 +81,13 @@ def by_date(bench: Bench) -> Bench:
 
 def date_column(table: str, columns: list[str]) -> str | None:
     """The column by which a pipeline would leave a table in order: of sales, returns, orders and their lines."""
-    dates = [each for each in columns if each.endswith(("sold_date_sk", "returned_date_sk"))]
+    dates = [column for column in columns if column.endswith(("sold_date_sk", "returned_date_sk"))]
     return SORTED_BY.get(table) or (dates[0] if dates else None)
 
 
 def keys_of(schema: pa.Schema) -> list[str]:
     """The columns that get a bloom filter."""
-    return [each.name for each in schema if each.name.endswith(KEYS) and pa.types.is_integer(each.type)]
+    return [field.name for field in schema if field.name.endswith(KEYS) and pa.types.is_integer(field.type)]
 
 
 def write_rows(bench: Bench, directory: Path) -> None:
@@ -108,18 +108,18 @@ def write(bench: Bench, directory: Path, spark: SparkSession) -> None:
 def measured(bench: Bench, spark: SparkSession) -> Iterator[Line]:
     """Run the queries both ways. Raises AssertionError if answers differ."""
     for number, query in bench.queries.items():
-        found = {}
+        runs = {}
         for switch in ("false", "true"):
             spark.conf.set(SWITCH, switch)
             frame = spark.sql(query)
             rows = sorted(map(repr, frame.collect()))
-            found[switch] = rows, list(rows_read(frame._jdf.queryExecution().executedPlan()))
-        (own, alone), (ours, indexed) = found["false"], found["true"]
-        if own != ours:
+            runs[switch] = rows, list(rows_read(frame._jdf.queryExecution().executedPlan()))
+        (theirs, alone), (ours, indexed) = runs["false"], runs["true"]
+        if theirs != ours:
             raise AssertionError(f"query {number} of {bench.name} has other rows with pruning")
         everything = [bench.tables[name].num_rows for name, _ in alone]
-        scans = (everything, *([rows for _, rows in each] for each in (alone, indexed)))
-        yield Line(number, *(sum(-(-rows // bench.rows) for rows in each) for each in scans))
+        scans = (everything, *([rows for _, rows in read] for read in (alone, indexed)))
+        yield Line(number, *(sum(-(-rows // bench.rows) for rows in counts) for counts in scans))
 
 
 def rows_read(plan: Any) -> Iterator[tuple[str, int]]:
@@ -135,9 +135,9 @@ def rows_read(plan: Any) -> Iterator[tuple[str, int]]:
 def leaves(plan: Any) -> Iterator[Any]:
     """The leaves of a plan in Spark's driver, and of its subqueries."""
     subqueries = plan.subqueriesAll()
-    for each in (plan, *(subqueries.apply(i) for i in range(subqueries.length()))):
-        found = each.collectLeaves()
-        yield from (found.apply(i) for i in range(found.length()))
+    for tree in (plan, *(subqueries.apply(i) for i in range(subqueries.length()))):
+        collected = tree.collectLeaves()
+        yield from (collected.apply(i) for i in range(collected.length()))
 
 
 def rows_out(leaf: Any) -> int:
@@ -178,8 +178,8 @@ alone reads a small table once for several branches of a query, it may be read f
 
 def table_of(bench: Bench, lines: list[Line]) -> str:
     """The results in Markdown."""
-    rows = [f"| {each.number} | {each.all:,} | {each.alone:,} | {each.indexed:,} |" for each in lines]
-    all_, alone, indexed = (sum(getattr(each, name) for each in lines) for name in ("all", "alone", "indexed"))
+    rows = [f"| {line.number} | {line.all:,} | {line.alone:,} | {line.indexed:,} |" for line in lines]
+    all_, alone, indexed = (sum(getattr(line, name) for line in lines) for name in ("all", "alone", "indexed"))
     return "\n".join(
         [
             f"## {bench.name}, row groups of {bench.rows:,} rows\n",

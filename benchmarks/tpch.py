@@ -113,7 +113,7 @@ def write_tables(directory: Path, scale_factor: float) -> None:
 
 
 def write_orders(directory: Path, scale_factor: float) -> None:
-    """The orders as a directory of Parquet files, by date, so that the bounds of their keys tell nothing."""
+    """The orders as a directory of Parquet files, by date, so that the bounds of their keys rule out nothing."""
     _write(directory / "orders", generated(directory, scale_factor, "orders").sort_by("o_orderdate"))
 
 

@@ -1,4 +1,4 @@
-"""Order keys and parts of comments looked for in TPC-H's tables, where bounds tell nothing."""
+"""Look-ups of order keys and parts of comments in TPC-H's tables, where bounds rule out nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATTERNS = ("special%requests", "unusual accounts", "Customer%Complaints", "furi
 
 @dataclass(frozen=True)
 class Indexed:
-    """A table, one index of it, and what is asked: predicates in Spark SQL and for pyarrow."""
+    """A table, one index of it, and the predicates, in Spark SQL and for pyarrow."""
 
     name: str
     directory: Path
@@ -53,13 +53,13 @@ def tpch_needles(setting: Setting) -> Result:
     orders = setting.prepared(f"tpch-orders-{factor:g}", partial(write_orders, scale_factor=factor)) / "orders"
     kept: list[Kept] = []
     ratios: list[Ratio] = []
-    for each in _asked(lines, orders):
-        table = each.open()
-        rows = _rows(each)
-        kept += [_kept(each, table, rows, *question) for question in each.questions]
-        data = sum(path.stat().st_size for path in each.directory.glob("*.parquet"))
+    for indexed in _asked(lines, orders):
+        table = indexed.open()
+        rows = _rows(indexed)
+        kept += [_kept(indexed, table, rows, *question) for question in indexed.questions]
+        data = sum(path.stat().st_size for path in indexed.directory.glob("*.parquet"))
         size = _index_bytes(table)
-        ratios.append(Ratio(f"{each.name}: bytes of {each.index}", size, "B", "bytes of the table", data))
+        ratios.append(Ratio(f"{indexed.name}: bytes of {indexed.index}", size, "B", "bytes of the table", data))
     return Result({"scale_factor": factor, "blocks": kept[0].total}, tuple(ratios), tuple(kept))
 
 
@@ -86,35 +86,35 @@ def _postings(column: str) -> BuildOptions:
 
 
 def _some(directory: Path, column: str) -> list[int]:
-    """Order keys that there are, and one that is absent."""
+    """Order keys of the table, and one that is absent."""
     keys = pc.unique(ds.dataset(str(directory)).to_table(columns=[column])[column]).to_numpy()
     chosen = np.random.default_rng(2).choice(keys, min(KEYS, len(keys)), replace=False)
     absent = np.setdiff1d(np.arange(keys.min(), keys.max()), keys)[:1]
     return [int(key) for key in (*chosen[:3], *absent)]
 
 
-def _rows(each: Indexed) -> pa.Table:
-    """The column that is asked of, with the number of the block of every row."""
-    column = each.questions[0][0].partition(" ")[0]
-    files = [pq.ParquetFile(path) for path in sorted(each.directory.glob("*.parquet"))]
+def _rows(indexed: Indexed) -> pa.Table:
+    """The column of the predicates, with the block number of every row."""
+    column = indexed.questions[0][0].partition(" ")[0]
+    files = [pq.ParquetFile(path) for path in sorted(indexed.directory.glob("*.parquet"))]
     counts = [file.metadata.row_group(i).num_rows for file in files for i in range(file.num_row_groups)]
     data = pa.concat_tables([file.read(columns=[column]) for file in files])
     return data.append_column("block", pa.array(np.repeat(np.arange(len(counts)), counts)))
 
 
-def _kept(each: Indexed, table: Table, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
+def _kept(indexed: Indexed, table: Table, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
     plan = sec.prune(table, sql, strict=True)
     bounds = sec.prune(table, sql, strict=True, use_index=False)
     total = int(rows["block"][-1].as_py()) + 1
     ideal = len(pc.unique(rows.filter(expression)["block"]))
-    found = plan.report.stages[-1].after.blocks or 0
-    if found < ideal:
-        raise AssertionError(f"{sql}: {found} blocks are kept where {ideal} hold a match")
-    left = {"secateur": found, "bounds alone": bounds.report.stages[-1].after.blocks or 0}
-    return Kept(f"{each.name}, {each.index}", sql, "blocks", total, ideal, left)
+    blocks = plan.report.stages[-1].after.blocks or 0
+    if blocks < ideal:
+        raise AssertionError(f"{sql}: {blocks} blocks are kept where {ideal} hold a match")
+    left = {"secateur": blocks, "bounds alone": bounds.report.stages[-1].after.blocks or 0}
+    return Kept(f"{indexed.name}, {indexed.index}", sql, "blocks", total, ideal, left)
 
 
 def _index_bytes(table: Table) -> int:
-    """What filters take: those side by side, and postings, which lie in segments."""
+    """The bytes of filters: those side by side, and postings, which lie in segments."""
     postings = sum(file.size for file in table.store.files("segments")) if not filter_bytes(table) else 0
     return filter_bytes(table) + postings

@@ -24,7 +24,7 @@ from secateur.scan import Scan
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of a table with the block that each lies in."""
+    """All rows of a table, with the block of each."""
 
     data: pa.Table
     block: np.ndarray
@@ -70,11 +70,11 @@ def _kept(
         "pyarrow": sum(len(fragment.subset(question.arrow).row_groups) for fragment in fragments),
     }
     total_pages = sum(pages[column] for column in question.columns)
-    found = [Kept(layout.name, question.sql, "blocks", int(rows.block[-1]) + 1, ideal, blocks)]
+    kept = [Kept(layout.name, question.sql, "blocks", int(rows.block[-1]) + 1, ideal, blocks)]
     if last.pages is not None:
-        found.append(Kept(layout.name, question.sql, "pages", total_pages, None, {"secateur": last.pages}))
+        kept.append(Kept(layout.name, question.sql, "pages", total_pages, None, {"secateur": last.pages}))
     kept_rows = {"secateur": last.rows or 0}
-    return [*found, Kept(layout.name, question.sql, "rows", rows.data.num_rows, len(matching), kept_rows)]
+    return [*kept, Kept(layout.name, question.sql, "rows", rows.data.num_rows, len(matching), kept_rows)]
 
 
 def _matching(rows: Rows, question: Question) -> np.ndarray:
@@ -97,10 +97,10 @@ def _speed(layout: Layout, table: ParquetDirectory, fragments: list[ds.ParquetFi
 
 def _fragments(directory: Path) -> list[ds.ParquetFileFragment]:
     paths = [str(path) for path in sorted(directory.glob("*.parquet"))]
-    found = list(ds.dataset(paths, format="parquet").get_fragments())
-    for fragment in found:
+    fragments = list(ds.dataset(paths, format="parquet").get_fragments())
+    for fragment in fragments:
         fragment.ensure_complete_metadata()
-    return found
+    return fragments
 
 
 def _rows(fragments: list[ds.ParquetFileFragment]) -> Rows:
@@ -141,7 +141,7 @@ def _require_indexes(tables: Mapping[Layout, ParquetDirectory]) -> None:
 
 def _is_indexed(table: ParquetDirectory) -> bool:
     try:
-        found = sec.verify_index(table)
+        report = sec.verify_index(table)
     except IndexMissing:
         return False
-    return found.sound and not found.files_uncovered
+    return report.sound and not report.files_uncovered

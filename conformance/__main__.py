@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import sys
 import tempfile
@@ -46,7 +47,7 @@ def main(name: str, formats: Sequence[str], numbers: Sequence[int], all_findings
         console.print(_listed(chosen))
         return
     spark = local_session()
-    spark.sparkContext.setLogLevel("OFF")  # what an engine fails on is told below
+    spark.sparkContext.setLogLevel("OFF")  # failures are printed below
     logging.disable()
     engine = ENGINES[name](spark)
     with tempfile.TemporaryDirectory() as directory:
@@ -54,8 +55,8 @@ def main(name: str, formats: Sequence[str], numbers: Sequence[int], all_findings
         oracle = Oracle(spark, Path(directory))
         results = [[run_class(engine, oracle, bug, format) for format in formats or FORMATS] for bug in chosen]
     console.print(_table(engine, chosen, results, formats or FORMATS))
-    for each in (result for row in results for result in row):
-        _tell(console, each, None if all_findings else 3)
+    for result in itertools.chain.from_iterable(results):
+        _tell(console, result, None if all_findings else 3)
     console.print(f"{time.perf_counter() - started:.0f} s")
     sys.exit(any(result.lost for row in results for result in row))
 
@@ -81,23 +82,23 @@ def _table(
 
 
 def summary(result: Result) -> str:
-    """What came of a class on a format, in a few words."""
+    """The result of a class on a format, in a few words."""
     if result.outside:
         return f"- {result.outside}"
-    told = []
+    counts = []
     if result.wrong:
-        told.append(f"WRONG {len(result.wrong)} of {result.asked}" + (", rows lost" if result.lost else ""))
+        counts.append(f"WRONG {len(result.wrong)} of {result.asked}" + (", rows lost" if result.lost else ""))
     if result.refused:
-        told.append(f"refused {len(result.refused)} of {result.asked}")
-    return "; ".join(told) or f"right ({result.asked})"
+        counts.append(f"refused {len(result.refused)} of {result.asked}")
+    return "; ".join(counts) or f"right ({result.asked})"
 
 
 def _tell(console: Console, result: Result, most: int | None) -> None:
-    found = [*map(str, result.wrong), *(f"refused: {each}" for each in result.refused)]
-    for line in found[:most]:
+    lines = [*map(str, result.wrong), *(f"refused: {reason}" for reason in result.refused)]
+    for line in lines[:most]:
         console.print(f"C{result.number} {result.format}: {line}", highlight=False, markup=False)
-    if most is not None and len(found) > most:
-        console.print(f"C{result.number} {result.format}: and {len(found) - most} more")
+    if most is not None and len(lines) > most:
+        console.print(f"C{result.number} {result.format}: and {len(lines) - most} more")
 
 
 if __name__ == "__main__":

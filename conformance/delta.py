@@ -45,7 +45,7 @@ class DeltaTable(Table):
         self.rewrite([], files, **options)
 
     def rewrite(self, old: Sequence[str], new: Mapping[str, pa.Table], **options: Any) -> None:
-        """Options besides those of pyarrow: `stats`, False for files of which the log has no statistics."""
+        """Options besides those of pyarrow: `stats`, False for files without statistics in the log."""
         has_statistics = options.pop("stats", True)
         removed = [path for path, (name, _) in self._held.items() if name in old]
         head = [protocol(*FEATURES)] if self._schema is None else []
@@ -54,42 +54,42 @@ class DeltaTable(Table):
         gone = [self._remove(path) for path in removed]
         added = [self._add(name, rows, has_statistics, dict(options)) for name, rows in new.items()]
         assert self._schema is not None
-        told = metadata(schema_text(self._schema), self.partitioned_by)
-        self.log.commit(*head, told, *gone, *added)
+        metadata_action = metadata(schema_text(self._schema), self.partitioned_by)
+        self.log.commit(*head, metadata_action, *gone, *added)
         for path in removed:
             del self._held[path]
         self.changed()
 
     def _widen(self, arrow: pa.Schema) -> None:
-        """Gives the table the columns that it lacks, and wider types where these are wider."""
-        wanted = pa.schema([each.with_type(_stored(each.type)) for each in arrow])
-        known = {} if self._schema is None else {each.name: each for each in self._schema}
-        fields = [_wider(each, wanted) for each in known.values()]
-        self._schema = pa.schema([*fields, *(each for each in wanted if each.name not in known)])
+        """Adds the columns that the table lacks, and widens types to those of new files."""
+        wanted = pa.schema([field.with_type(_stored(field.type)) for field in arrow])
+        known = {} if self._schema is None else {field.name: field for field in self._schema}
+        fields = [_wider(field, wanted) for field in known.values()]
+        self._schema = pa.schema([*fields, *(field for field in wanted if field.name not in known)])
 
     def _add(self, name: str, rows: pa.Table, has_statistics: bool, options: dict[str, Any]) -> Action:
         assert self._schema is not None
         file = f"{next(self._numbers)}-{name}"
         path = quote(file)  # the log has URIs
         data = rows.drop_columns(list(self.partitioned_by))
-        stored = pa.schema([each.with_type(_in_file(each.type)) for each in data.schema])
+        stored = pa.schema([field.with_type(_in_file(field.type)) for field in data.schema])
         data = data.cast(stored)
         write_file(self.directory / file, data, **options)
         values = {column: _text(rows[column][0]) for column in self.partitioned_by} if len(rows) else {}
         size = (self.directory / file).stat().st_size
-        told = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
+        entry = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
         if has_statistics:
-            told["stats"] = json.dumps(statistics(decoded(data)))
+            entry["stats"] = json.dumps(statistics(decoded(data)))
         self._held[path] = name, decoded(rows)
-        return {"add": told}
+        return {"add": entry}
 
     def _remove(self, path: str) -> Action:
-        told = {"path": path, "deletionTimestamp": 0, "dataChange": True}
+        entry = {"path": path, "deletionTimestamp": 0, "dataChange": True}
         vector = self._added(path).get("deletionVector")
-        return {"remove": told if vector is None else {**told, "deletionVector": vector}}
+        return {"remove": entry if vector is None else {**entry, "deletionVector": vector}}
 
     def _added(self, path: str) -> Action:
-        return next(each for each in self.log.adds if each["path"] == path)
+        return next(add for add in self.log.adds if add["path"] == path)
 
     # ---- rows
 
@@ -124,12 +124,12 @@ class DeltaTable(Table):
         self.delete_by_vectors(*row_ids)
 
     def delete_by_vectors(self, *row_ids: int) -> None:
-        """By deletion vectors, each of which stands for all that were deleted of its file before."""
+        """Deletes by vectors, each of which covers all rows of its file that are deleted by now."""
         actions = []
         for path, (_, held) in self._held.items():
-            own = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
-            if own:
-                whole = self._gone[path] = self._gone.get(path, set()) | own
+            positions = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
+            if positions:
+                whole = self._gone[path] = self._gone.get(path, set()) | positions
                 (vector,) = stored_vectors(self.directory, [sorted(whole)])
                 actions += [self._remove(path), {"add": {**self._added(path), "deletionVector": vector}}]
                 stats = actions[-1]["add"].get("stats")
@@ -141,18 +141,18 @@ class DeltaTable(Table):
     # ---- versions
 
     def snapshot(self) -> PastVersion:
-        """The state of now, to ask for later."""
+        """The current version, to ask for later."""
         return PastVersion(self.log.version, self.rows)
 
     def ask_at(self, moment: PastVersion, questions: Questions, step: str) -> None:
-        """Asks for rows of the past."""
+        """Asks for rows of an earlier version."""
         place = replace(self.place(), snapshot_id=moment.version, schema=moment.rows.schema)
         self.exam.ask(place, moment.rows, asked(questions), step)
 
 
 @dataclass(frozen=True)
 class PastVersion:
-    """A version, and the rows of then."""
+    """A version, and its rows."""
 
     version: int
     rows: pa.Table
@@ -163,10 +163,10 @@ def statistics(rows: pa.Table) -> Action:
     lower, upper, nulls = {}, {}, {}
     for name in rows.column_names:
         column = rows[name].combine_chunks()
-        found = _bounds(column)
+        bounds = _bounds(column)
         nulls[name] = column.null_count
-        if found is not None:
-            lower[name], upper[name] = found
+        if bounds is not None:
+            lower[name], upper[name] = bounds
     return {"numRecords": len(rows), "minValues": lower, "maxValues": upper, "nullCount": nulls}
 
 
@@ -176,8 +176,8 @@ def _bounds(column: pa.Array) -> tuple[Any, Any] | None:
     known = pa.types.is_primitive(column.type) or pa.types.is_string(column.type) or pa.types.is_decimal(column.type)
     if not known or pa.types.is_boolean(column.type) or column.null_count == len(column):
         return None
-    found = pc.min_max(column)
-    low, high = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(column)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if isinstance(low, str):
         breaker = "\x7f" if high[MOST_CHARACTERS : MOST_CHARACTERS + 1] < "\x7f" else "\U0010ffff"
         return low[:MOST_CHARACTERS], high if len(high) <= MOST_CHARACTERS else high[:MOST_CHARACTERS] + breaker
@@ -198,15 +198,15 @@ def _plain(value: Any) -> Any:
 
 def _text(value: pa.Scalar) -> str | None:
     """A partition value as the log has it."""
-    found = value.as_py()
-    match found:
+    plain = value.as_py()
+    match plain:
         case None:
             return None
         case bool():
-            return str(found).lower()
+            return str(plain).lower()
         case dt.datetime():
-            return found.isoformat(sep=" ") if found.tzinfo is None else found.isoformat().replace("+00:00", "Z")
-    return str(found)
+            return plain.isoformat(sep=" ") if plain.tzinfo is None else plain.isoformat().replace("+00:00", "Z")
+    return str(plain)
 
 
 def _stored(type_: pa.DataType) -> pa.DataType:
@@ -214,7 +214,7 @@ def _stored(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(type_):
         return _stored(type_.value_type)
     if pa.types.is_struct(type_):
-        return pa.struct([each.with_type(_stored(each.type)) for each in type_])
+        return pa.struct([field.with_type(_stored(field.type)) for field in type_])
     if pa.types.is_list(type_):
         return pa.list_(pa.field("element", _stored(type_.value_type)))
     if pa.types.is_timestamp(type_):
@@ -229,7 +229,7 @@ def _in_file(type_: pa.DataType) -> pa.DataType:
 
 
 def _wider(field: pa.Field, wanted: pa.Schema) -> pa.Field:
-    """A column with the wider of its type and that which new files have. Raises NotApplicable."""
+    """The column with the wider of its type and the type in new files. Raises NotApplicable."""
     if field.name not in wanted.names:
         return field
     return field.with_type(_widest(field.type, wanted.field(field.name).type))
@@ -246,7 +246,7 @@ def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
         scale = max(a.scale, b.scale)
         return pa.decimal128(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
     if pa.types.is_struct(a) and pa.types.is_struct(b):
-        own, other = pa.schema(list(a)), pa.schema(list(b))
-        added = [each for each in other if each.name not in own.names]
-        return pa.struct([*(_wider(each, other) for each in own), *added])
+        schema, other = pa.schema(list(a)), pa.schema(list(b))
+        added = [field for field in other if field.name not in schema.names]
+        return pa.struct([*(_wider(field, other) for field in schema), *added])
     raise NotApplicable(f"Delta does not widen {a} and {b} to one type")

@@ -1,4 +1,4 @@
-"""A Delta log, written as Delta's protocol describes it, in every form that it may take.
+"""A Delta log, written as Delta's protocol describes it, in all of its forms.
 
 Source: PROTOCOL.md of Delta Lake.
 """
@@ -78,7 +78,7 @@ def schema_text(schema: pa.Schema, numbers: Mapping[str, int] | None = None) -> 
 
 
 def _struct(fields: Iterable[pa.Field], numbers: Mapping[str, int] | None, prefix: str) -> Action:
-    return {"type": "struct", "fields": [_field(each, numbers, prefix) for each in fields]}
+    return {"type": "struct", "fields": [_field(field, numbers, prefix) for field in fields]}
 
 
 def _field(field: pa.Field, numbers: Mapping[str, int] | None, prefix: str) -> Action:
@@ -108,20 +108,20 @@ def protocol(*features: str) -> Action:
     if not features:
         return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     listed = list(features)
-    told = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": listed, "writerFeatures": listed}
-    return {"protocol": told}
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": listed, "writerFeatures": listed}
+    return {"protocol": versions}
 
 
 def metadata(schema: str, partitioned_by: Sequence[str] = (), **configuration: str) -> Action:
     """A table's metadata; dots in the names of properties are written as underscores."""
-    told = {
+    description = {
         "id": "00000000-0000-0000-0000-000000000000",
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema,
         "partitionColumns": list(partitioned_by),
         "configuration": {name.replace("_", "."): value for name, value in configuration.items()},
     }
-    return {"metaData": told}
+    return {"metaData": description}
 
 
 class DeltaLog:
@@ -139,35 +139,35 @@ class DeltaLog:
         return self.folder / f"{version:020}.json"
 
     def commit(self, *actions: Action) -> int:
-        """The next version."""
+        """Writes the next version, and returns its number."""
         self.version += 1
         self.commits.append([{"commitInfo": {"operation": "WRITE", "timestamp": self.version}}, *actions])
         self._write_lines(self.path(self.version), self.commits[-1])
         return self.version
 
     def _write_lines(self, path: Path, actions: Iterable[Action]) -> None:
-        path.write_text("".join(json.dumps(each) + "\n" for each in actions))
+        path.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
     def state(self, version: int | None = None) -> tuple[Action, Action, dict[tuple[str, str], Action]]:
         """Protocol, metadata and live files, by path and vector, after a version."""
         stop = self.version if version is None else version
-        return _replayed([each for commit in self.commits[: stop + 1] for each in commit])
+        return _replayed([action for commit in self.commits[: stop + 1] for action in commit])
 
     @property
     def adds(self) -> list[Action]:
         """The live files."""
-        return [each["add"] for each in self.state()[2].values()]
+        return [action["add"] for action in self.state()[2].values()]
 
-    # ---- other forms of the same
+    # ---- compacted commits and checkpoints
 
     def compact(self, first: int, last: int) -> Path:
-        """A file with what some commits come to."""
-        actions = [each for commit in self.commits[first : last + 1] for each in commit]
+        """Writes a compacted commit: the net effect of some commits."""
+        actions = [action for commit in self.commits[first : last + 1] for action in commit]
         latest: dict[Any, Action] = {}
-        for each in actions:
-            key = _key(each)
+        for action in actions:
+            key = _key(action)
             if key is not None:
-                latest[key] = each
+                latest[key] = action
         path = self.folder / f"{first:020}.{last:020}.compacted.json"
         self._write_lines(path, latest.values())
         return path
@@ -175,25 +175,28 @@ class DeltaLog:
     def checkpoint(self, kind: str = "classic", version: int | None = None, parts: int = 2) -> list[Path]:
         """A checkpoint: ``classic``, in ``parts``, or of version 2 in ``json``, ``parquet`` or ``inline``."""
         version = self.version if version is None else version
-        held, told, files = self.state(version)
+        protocol_action, metadata_action, files = self.state(version)
         adds = list(files.values())
         gone = {"remove": {"path": "long-gone.parquet", "deletionTimestamp": 0, "dataChange": True}}
         name = f"{version:020}.checkpoint"
         if kind == "classic":
-            return [_write_parquet(self.folder / f"{name}.parquet", [held, told, gone, *adds])]
+            actions = [protocol_action, metadata_action, gone, *adds]
+            return [_write_parquet(self.folder / f"{name}.parquet", actions)]
         if kind == "parts":
             cut = [adds[i::parts] for i in range(parts)]
-            cut[0] = [held, told, gone, *cut[0]]
+            cut[0] = [protocol_action, metadata_action, gone, *cut[0]]
             names = [f"{name}.{i + 1:010}.{parts:010}.parquet" for i in range(parts)]
-            return [_write_parquet(self.folder / each, own) for each, own in zip(names, cut, strict=True)]
-        first: list[Action] = [{"checkpointMetadata": {"version": version}}, held, told]
+            return [_write_parquet(self.folder / part, actions) for part, actions in zip(names, cut, strict=True)]
+        first: list[Action] = [{"checkpointMetadata": {"version": version}}, protocol_action, metadata_action]
         sidecars = []
         if kind == "inline":
             first += adds
         else:
             (self.folder / "_sidecars").mkdir(exist_ok=True)
             sidecars = [self._sidecar(adds[i::parts]) for i in range(parts)]
-            first += [{"sidecar": {"path": each.name, "sizeInBytes": each.stat().st_size}} for each in sidecars]
+            first += [
+                {"sidecar": {"path": sidecar.name, "sizeInBytes": sidecar.stat().st_size}} for sidecar in sidecars
+            ]
         whole = self.folder / f"{name}.{uuid.uuid4()}.{'parquet' if kind == 'parquet' else 'json'}"
         if kind == "parquet":
             _write_parquet(whole, first)
@@ -206,19 +209,19 @@ class DeltaLog:
 
 
 def _replayed(actions: Iterable[Action]) -> tuple[Action, Action, dict[tuple[str, str], Action]]:
-    held: Action = {}
-    told: Action = {}
+    protocol_action: Action = {}
+    metadata_action: Action = {}
     files: dict[tuple[str, str], Action] = {}
-    for each in actions:
-        if "protocol" in each:
-            held = each
-        elif "metaData" in each:
-            told = each
-        elif "add" in each:
-            files[_file_key(each["add"])] = each
-        elif "remove" in each:
-            files.pop(_file_key(each["remove"]), None)
-    return held, told, files
+    for action in actions:
+        if "protocol" in action:
+            protocol_action = action
+        elif "metaData" in action:
+            metadata_action = action
+        elif "add" in action:
+            files[_file_key(action["add"])] = action
+        elif "remove" in action:
+            files.pop(_file_key(action["remove"]), None)
+    return protocol_action, metadata_action, files
 
 
 def _key(action: Action) -> Any:
@@ -236,17 +239,17 @@ def _file_key(file: Action) -> tuple[str, str]:
 def _write_parquet(path: Path, actions: Sequence[Action]) -> Path:
     kinds = {"add": _ADD, "remove": _REMOVE, "metaData": _METADATA, "protocol": _PROTOCOL, "sidecar": _SIDECAR}
     columns = {
-        name: pa.array([_row(each.get(name), fields) for each in actions], pa.struct(fields))
+        name: pa.array([_row(action.get(name), fields) for action in actions], pa.struct(fields))
         for name, fields in kinds.items()
     }
     pq.write_table(pa.table(columns), path, row_group_size=100)
     return path
 
 
-def _row(told: Action | None, fields: Sequence[tuple[str, pa.DataType]]) -> Action | None:
-    if told is None:
+def _row(content: Action | None, fields: Sequence[tuple[str, pa.DataType]]) -> Action | None:
+    if content is None:
         return None
-    return {name: _entries(told.get(name), type_) for name, type_ in fields}
+    return {name: _entries(content.get(name), type_) for name, type_ in fields}
 
 
 def _entries(value: Any, type_: pa.DataType) -> Any:
@@ -263,8 +266,8 @@ def _entries(value: Any, type_: pa.DataType) -> Any:
 def bitmap(positions: Sequence[int]) -> bytes:
     """A vector: a magic number, and a 64-bit Roaring bitmap."""
     high: dict[int, list[int]] = {}
-    for each in positions:
-        high.setdefault(each >> 32, []).append(each & 0xFFFFFFFF)
+    for position in positions:
+        high.setdefault(position >> 32, []).append(position & 0xFFFFFFFF)
     parts = [key.to_bytes(4, "little") + BitMap(low).serialize() for key, low in sorted(high.items())]
     return _MAGIC + len(parts).to_bytes(8, "little") + b"".join(parts)
 
@@ -277,8 +280,8 @@ def z85(data: bytes) -> str:
 def inline_vector(positions: Sequence[int]) -> Action:
     """A vector that the log itself holds."""
     data = bitmap(positions)
-    told = {"storageType": "i", "pathOrInlineDv": z85(data), "sizeInBytes": len(data)}
-    return {**told, "cardinality": len(positions)}
+    descriptor = {"storageType": "i", "pathOrInlineDv": z85(data), "sizeInBytes": len(data)}
+    return {**descriptor, "cardinality": len(positions)}
 
 
 def stored_vectors(
@@ -288,7 +291,7 @@ def stored_vectors(
     number = uuid.uuid4()
     path = directory / prefix / f"deletion_vector_{number}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
-    data, told = b"\x01", []
+    data, descriptors = b"\x01", []
     for positions in vectors:
         body = bitmap(positions)
         where = (
@@ -296,7 +299,7 @@ def stored_vectors(
             if absolute
             else {"storageType": "u", "pathOrInlineDv": prefix + z85(number.bytes)}
         )
-        told.append({**where, "offset": len(data), "sizeInBytes": len(body), "cardinality": len(positions)})
+        descriptors.append({**where, "offset": len(data), "sizeInBytes": len(body), "cardinality": len(positions)})
         data += len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
     path.write_bytes(data)
-    return told
+    return descriptors

@@ -20,7 +20,7 @@ _ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")  # what Spark esc
 
 
 class DirectoryTable(Table):
-    """Files that lie in a directory: what is there is the table."""
+    """The Parquet files of a directory."""
 
     format = PARQUET
 
@@ -38,7 +38,7 @@ class DirectoryTable(Table):
         for name, rows in files.items():
             self._files[name] = rows
             path = self.path(name)
-            aside = path.with_name(f".{path.name}")  # which no reader lists, so that no one meets half a file
+            aside = path.with_name(f".{path.name}")  # which no reader lists, so that none sees half a file
             write_file(aside, rows.drop_columns(list(self.partitioned_by)), **options)
             aside.replace(path)
         self.changed()
@@ -83,4 +83,4 @@ class DirectoryTable(Table):
 
 def escaped(value: str) -> str:
     """A partition value as it stands in the name of a folder."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)

@@ -1,4 +1,4 @@
-"""What an engine has to do to be held to the cases."""
+"""The interface of an engine that is held to the cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW_ID = "rid"  # the column that every table has: a number of its own for every
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows a condition is TRUE of; with a limit, any so many of them."""
+    """The rows for which a condition is TRUE; with a limit, any so many of them."""
 
     where: str  # in Spark SQL
     limit: int | None = None
@@ -27,7 +27,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The first rows, in order, of those that a condition is TRUE of; no two of them are equal in the order."""
+    """The first rows, in order, for which a condition is TRUE; no two of them are equal in the order."""
 
     where: str
     order_by: str  # in Spark SQL
@@ -39,7 +39,7 @@ class FirstRows:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The values of aggregate functions over the rows that a condition is TRUE of."""
+    """The values of aggregate functions over the rows for which a condition is TRUE."""
 
     calls: tuple[str, ...]  # "count(*)", "min(a)"
     where: str = "TRUE"
@@ -64,7 +64,7 @@ Question = Rows | FirstRows | Aggregate | Query
 
 @dataclass(frozen=True)
 class Refused:
-    """No answer, and why: what an engine says it cannot do loses no row."""
+    """No answer, and why: a refusal loses no row."""
 
     reason: str
 
@@ -79,11 +79,11 @@ class Place:
     """Where a table is, and what a reader may know of it beforehand."""
 
     format: str
-    directory: Path  # of Iceberg as of Parquet files; Iceberg's metadata is in its folder ``metadata``
+    directory: Path  # of every format; Iceberg's metadata is in its folder ``metadata``
     schema: pa.Schema  # of the table as it is now, partition columns among them
     partitioned_by: tuple[str, ...] = ()
-    metadata: Path | None = None  # of Iceberg the file with the table's current metadata
-    snapshot_id: int | None = None  # or version, of the past, which is to be read instead of the current one
+    metadata: Path | None = None  # of Iceberg: the file with the table's current metadata
+    snapshot_id: int | None = None  # the earlier snapshot or version to read, instead of the current one
     time_zone: str = "UTC"  # of the session, for literals without one
     ansi: bool = True  # the session's mode
     index_is_sound: bool = True  # False: a file of the engine's index was harmed, which it may complain about
@@ -96,11 +96,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Hints:
-    """What the table is asked for, which an engine may take into account when it makes an index."""
+    """What questions look for, which an engine may use when it makes an index."""
 
-    look_up: tuple[str, ...] = ()  # columns that are asked for by single values
+    look_up: tuple[str, ...] = ()  # columns looked up by single values
     clustered_by: tuple[str, ...] = ()  # columns in whose order the rows lie
-    filtered: tuple[str, ...] = ()  # columns of which the files have bloom filters, to be looked up by these
+    filtered: tuple[str, ...] = ()  # columns with bloom filters in the files, to be looked up by these
 
 
 class Engine(Protocol):
@@ -111,14 +111,14 @@ class Engine(Protocol):
 
     @property
     def version(self) -> str:
-        """What was measured: the name and number of the release."""
+        """The engine's name and release number."""
 
     @property
     def formats(self) -> Collection[str]:
         """Those of :data:`FORMATS` that it reads."""
 
     def index(self, place: Place, hints: Hints) -> None:
-        """Makes an index where it keeps one, in the place of the one that may be there."""
+        """Makes an index, if the engine keeps one, and replaces an earlier one."""
 
     def refresh(self, place: Place) -> None:
         """Brings the index up to date with the table."""
@@ -137,7 +137,7 @@ class Engine(Protocol):
 
 
 class WithoutIndex:
-    """What engines have to do that keep no index: nothing."""
+    """The index methods of engines that keep no index: they do nothing."""
 
     def index(self, place: Place, hints: Hints) -> None: ...
 

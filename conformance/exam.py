@@ -25,12 +25,12 @@ class Wrong:
     step: str  # when it was asked
     lost: tuple[int, ...] = ()  # ids of rows that match and were not found
     extra: tuple[int, ...] = ()  # ids of rows that were found and do not match, or were found again
-    values: str = ""  # of anything but row ids: what was found, and what is right
+    values: str = ""  # of anything but row ids: the answer, and the right one
 
     def __str__(self) -> str:
-        told = [f"lost {_brief(self.lost)}"] if self.lost else []
-        told += [f"extra {_brief(self.extra)}"] if self.extra else []
-        return f"{self.question} ({self.step}): {', '.join(told) or self.values}"
+        parts = [f"lost {_brief(self.lost)}"] if self.lost else []
+        parts += [f"extra {_brief(self.extra)}"] if self.extra else []
+        return f"{self.question} ({self.step}): {', '.join(parts) or self.values}"
 
 
 def _first_line(error: Exception) -> str:
@@ -38,8 +38,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _brief(ids: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ids[:6]))
-    return f"{shown} and {len(ids) - 6} more" if len(ids) > 6 else shown
+    first = ", ".join(map(str, ids[:6]))
+    return f"{first} and {len(ids) - 6} more" if len(ids) > 6 else first
 
 
 @dataclass
@@ -53,20 +53,20 @@ class Exam:
     refused: list[str] = field(default_factory=list)  # questions, with the reason
 
     def ask(self, place: Place, rows: pa.Table, questions: Sequence[Question], step: str, threads: int = 1) -> None:
-        """The engine's answers about a table whose rows are these; by several threads at once if told so."""
+        """Asks about a table with these rows, by so many threads at once."""
         truth = self.oracle.truth(rows, questions, place.session)
         if threads == 1:
             self.note(questions, self.prepared(place, questions)(), [truth], step)
             return
         with ThreadPoolExecutor(threads) as pool:
             parts = [list(questions[i::threads]) for i in range(threads)] * 2
-            found = list(pool.map(lambda part: self.prepared(place, part)(), parts))
+            answered = list(pool.map(lambda part: self.prepared(place, part)(), parts))
         by_question = dict(zip(questions, truth, strict=True))
-        for part, answers in zip(parts, found, strict=True):
+        for part, answers in zip(parts, answered, strict=True):
             self.note(part, answers, [[by_question[question] for question in part]], step)
 
     def prepared(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
-        """What the engine is about to answer; an error of whatever kind is a refusal of all questions."""
+        """The engine's answers, once called; an error of any kind is a refusal of all questions."""
 
         def refused(error: Exception) -> Sequence[Answer]:
             return [Refused(_first_line(error))] * len(questions)
@@ -80,12 +80,12 @@ class Exam:
         try:
             pending = self.engine.prepare(place, questions)
         except Exception as error:
-            told = refused(error)
-            return lambda: told
+            refusal = refused(error)
+            return lambda: refusal
         return answers
 
     def maintain(self, work: Callable[[], None], what: str) -> None:
-        """Has the engine do something about its index, and notes where it does not."""
+        """Has the engine work on its index, and notes an error as a refusal."""
         try:
             work()
         except Exception as error:
@@ -94,16 +94,16 @@ class Exam:
     def note(
         self, questions: Sequence[Question], answers: Sequence[Answer], truths: Sequence[Sequence[Truth]], step: str
     ) -> None:
-        """Compares answers with what is right: one of `truths`, where the table changed meanwhile."""
+        """Compares answers with the truth, which is any of `truths` if the table changed meanwhile."""
         assert len(answers) == len(questions), f"{len(answers)} answers to {len(questions)} questions"
         for i, (question, answer) in enumerate(zip(questions, answers, strict=True)):
             self.asked += 1
             if isinstance(answer, Refused):
                 self.refused.append(f"{question} ({step}): {answer.reason}")
                 continue
-            found = [compared(question, answer, truth[i], step) for truth in truths]
-            if None not in found and found[0] is not None:
-                self.wrong.append(found[0])
+            mistakes = [compared(question, answer, truth[i], step) for truth in truths]
+            if None not in mistakes and mistakes[0] is not None:
+                self.wrong.append(mistakes[0])
 
 
 def compared(question: Question, answer: Answer, truth: Truth, step: str) -> Wrong | None:
@@ -112,16 +112,16 @@ def compared(question: Question, answer: Answer, truth: Truth, step: str) -> Wro
         case Aggregate() | Query():
             assert not isinstance(answer, Refused)
             in_order = isinstance(question, Aggregate)
-            found, right = ([repr(value) for value in each] for each in (answer, truth))
-            if found == right or (not in_order and sorted(found) == sorted(right)):
+            given, right = ([repr(value) for value in values] for values in (answer, truth))
+            if given == right or (not in_order and sorted(given) == sorted(right)):
                 return None
-            return Wrong(str(question), step, values=f"{found} instead of {right}")
+            return Wrong(str(question), step, values=f"{given} instead of {right}")
         case FirstRows():
             assert isinstance(answer, list)
             if answer == list(truth):
                 return None
             have, want = Counter(answer), Counter(truth)
-            lost, extra = (tuple(sorted(each.elements())) for each in (want - have, have - want))
+            lost, extra = (tuple(sorted(difference.elements())) for difference in (want - have, have - want))
             return Wrong(str(question), step, lost, extra, f"{answer} instead of {truth}")
         case Rows(limit=limit):
             assert isinstance(answer, list)

@@ -25,9 +25,9 @@ def write_file(
     footer: Change | None = None,
     **options: Any,
 ) -> None:
-    """A file with the folders above it.
+    """Writes a file, and makes the folders above it.
 
-    `groups` are the numbers of rows of its row groups, 0 among them; `footer` changes what the writer says of them.
+    `groups` are the row counts of its row groups, which may be 0; `footer` edits the footer that the writer made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     match writer:

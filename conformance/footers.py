@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-Typed = dict[int, tuple[int, Any]]  # by field id: type and value; of a list the type of its elements, and these
+Typed = dict[int, tuple[int, Any]]  # by field id: type and value; of a list: type of the elements, elements
 Change = Callable[[Typed], None]
 
 ROW_GROUPS, CREATED_BY = 4, 6  # of FileMetaData
@@ -23,25 +23,25 @@ OLD_MAX, OLD_MIN, NULL_COUNT, MAX_VALUE, MIN_VALUE = 1, 2, 3, 5, 6  # of Statist
 
 
 def edit(path: Path, change: Change) -> None:
-    """A file with its FileMetaData changed."""
+    """Rewrites a file with a changed FileMetaData."""
     data = path.read_bytes()
     size = int.from_bytes(data[-8:-4], "little")
-    told, _ = _struct(data, len(data) - 8 - size)
-    change(told)
-    footer = _packed(STRUCT, told)
+    metadata, _ = _struct(data, len(data) - 8 - size)
+    change(metadata)
+    footer = _packed(STRUCT, metadata)
     path.write_bytes(data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
 
 
-def statistics(told: Typed) -> Iterator[Typed]:
-    """Those of every column chunk that has some."""
-    for chunk in chunks(told):
+def statistics(metadata: Typed) -> Iterator[Typed]:
+    """The Statistics of every column chunk that has them."""
+    for chunk in chunks(metadata):
         if STATISTICS in chunk:
             yield chunk[STATISTICS][1]
 
 
-def chunks(told: Typed) -> Iterator[Typed]:
+def chunks(metadata: Typed) -> Iterator[Typed]:
     """The ColumnMetaData of all column chunks."""
-    for group in told[ROW_GROUPS][1][1]:
+    for group in metadata[ROW_GROUPS][1][1]:
         for column in group[COLUMNS][1][1]:
             yield column[META_DATA][1]
 
@@ -50,35 +50,35 @@ def chunks(told: Typed) -> Iterator[Typed]:
 
 
 def without(*fields: int) -> Change:
-    """Statistics that lack something."""
+    """A change that takes fields out of all statistics."""
 
-    def change(told: Typed) -> None:
-        for each in statistics(told):
+    def change(metadata: Typed) -> None:
+        for stats in statistics(metadata):
             for field in fields:
-                each.pop(field, None)
+                stats.pop(field, None)
 
     return change
 
 
-def no_nulls_and_no_bounds(told: Typed) -> None:
-    """A null count of 0 beside bounds that are not there, as a column of NULL only was written once."""
-    for each in statistics(told):
+def no_nulls_and_no_bounds(metadata: Typed) -> None:
+    """Sets null counts of 0 and removes bounds, as columns of NULL only were written once."""
+    for stats in statistics(metadata):
         for field in (OLD_MAX, OLD_MIN, MAX_VALUE, MIN_VALUE):
-            each.pop(field, None)
-        each[NULL_COUNT] = (I64, 0)
+            stats.pop(field, None)
+        stats[NULL_COUNT] = (I64, 0)
 
 
-def signed_bounds(told: Typed) -> None:
-    """Bounds of text by signed bytes, in the fields and by the writer that had them: PARQUET-251 and PARQUET-686.
+def signed_bounds(metadata: Typed) -> None:
+    """Orders bounds of text by signed bytes, as an old writer did in the old fields: PARQUET-251 and PARQUET-686.
 
-    Text that begins beyond ASCII is below all other then, so the ends are exchanged where one of them does.
+    Text that begins beyond ASCII is then below all other, so the bounds are swapped where one of them does.
     """
-    told[CREATED_BY] = (BINARY, b"parquet-mr version 1.6.0 (build abcdef)")
-    for each in statistics(told):
-        high, low = each.pop(MAX_VALUE, None), each.pop(MIN_VALUE, None)
+    metadata[CREATED_BY] = (BINARY, b"parquet-mr version 1.6.0 (build abcdef)")
+    for stats in statistics(metadata):
+        high, low = stats.pop(MAX_VALUE, None), stats.pop(MIN_VALUE, None)
         if high is not None and low is not None:
             high, low = (low, high) if high[1][:1] >= b"\x80" else (high, low)
-            each[OLD_MAX], each[OLD_MIN] = high, low
+            stats[OLD_MAX], stats[OLD_MIN] = high, low
 
 
 # ---- Thrift
@@ -124,7 +124,7 @@ def _value(kind: int, data: bytes, at: int) -> tuple[Any, int]:
 
 
 def _struct(data: bytes, at: int) -> tuple[Typed, int]:
-    found: Typed = {}
+    fields: Typed = {}
     field = 0
     while header := data[at]:
         at += 1
@@ -134,11 +134,11 @@ def _struct(data: bytes, at: int) -> tuple[Typed, int]:
         else:
             value, at = _varint(data, at)
             field = (value >> 1) ^ -(value & 1)
-        found[field] = kind, None
+        fields[field] = kind, None
         if kind > FALSE:
             value, at = _value(kind, data, at)
-            found[field] = kind, value
-    return found, at + 1
+            fields[field] = kind, value
+    return fields, at + 1
 
 
 def _packed_varint(value: int) -> bytes:
@@ -165,8 +165,9 @@ def _packed(kind: int, value: Any) -> bytes:
             inner, values = value
             many = len(values) >= 15
             head = bytes([(15 if many else len(values)) << 4 | inner]) + (_packed_varint(len(values)) if many else b"")
-            return head + b"".join(_packed(inner, each) for each in values)
+            return head + b"".join(_packed(inner, element) for element in values)
     fields = []
-    for number, (own, each) in sorted(value.items()):
-        fields.append(bytes([own]) + _packed(I16, number) + (_packed(own, each) if own > FALSE else b""))
+    for number, (field_kind, field_value) in sorted(value.items()):
+        content = _packed(field_kind, field_value) if field_kind > FALSE else b""
+        fields.append(bytes([field_kind]) + _packed(I16, number) + content)
     return b"".join(fields) + b"\x00"

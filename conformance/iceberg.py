@@ -42,7 +42,7 @@ DATA, POSITIONS, KEYS = DataFileContent.DATA, DataFileContent.POSITION_DELETES, 
 
 
 class IcebergTable(Table):
-    """Files that the table's metadata names. Their columns go by field ids, which a rename leaves as they are."""
+    """Files that the table's metadata names. Their columns have field ids, which a rename does not change."""
 
     format = ICEBERG
 
@@ -78,11 +78,11 @@ class IcebergTable(Table):
         self.commit(added, removed)
         for name, rows in new.items():
             plain = decoded(rows)
-            ids = [str(self.schema.find_field(each).field_id) for each in plain.column_names]
+            ids = [str(self.schema.find_field(column).field_id) for column in plain.column_names]
             self._held[self.uri(name), self.log.metadata.last_sequence_number] = plain.rename_columns(ids)
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[str] = (), deleted: Any = ()) -> None:
-        """A snapshot; `deleted` are the rows that its delete files take away."""
+        """Commits a snapshot; `deleted` are the rows that its delete files remove."""
         before = self._deleted.get(self.log.metadata.current_snapshot_id or 0, set())
         self.log.commit(added, removed)
         self._deleted[self.log.snapshot_id] = before | set(deleted)
@@ -92,8 +92,8 @@ class IcebergTable(Table):
         return f"file://{self.directory}/data/{name}"
 
     def _widen(self, arrow: pa.Schema) -> None:
-        """Gives the table the columns that it lacks, and wider types where these are wider."""
-        wanted = fresh(pa.schema([each.with_type(stored_type(each.type)) for each in arrow]))
+        """Adds the columns that the table lacks, and widens types to those of new files."""
+        wanted = fresh(pa.schema([field.with_type(stored_type(field.type)) for field in arrow]))
         if self._log is None:
             fields = [
                 PartitionField(wanted.find_field(name).field_id, 1000 + i, IdentityTransform(), name)
@@ -110,15 +110,15 @@ class IcebergTable(Table):
     def _data_file(self, name: str, rows: pa.Table, metrics: Sequence[str], options: dict[str, Any]) -> DataFile:
         """Writes a file, with field ids, and measures it as PyIceberg does."""
         path = Path(self.uri(name).removeprefix("file://"))
-        fields = [with_ids(each, self.schema.find_field(each.name)) for each in rows.schema]
+        fields = [with_ids(field, self.schema.find_field(field.name)) for field in rows.schema]
         footer = options.pop("footer", None)
         write_file(path, rows.cast(pa.schema(fields)), **options)
-        told = self._measured(path) if metrics and len(rows) else {}
+        measured = self._measured(path) if metrics and len(rows) else {}
         if footer is not None:
             edit(path, footer)
         values = [rows[column][0].as_py() for column in self.partitioned_by]
         return self._file(
-            DATA, path, len(rows), Record(*values), **{key: value for key, value in told.items() if key in metrics}
+            DATA, path, len(rows), Record(*values), **{key: value for key, value in measured.items() if key in metrics}
         )
 
     def _measured(self, path: Path) -> dict[str, Any]:
@@ -129,12 +129,17 @@ class IcebergTable(Table):
         ).to_serialized_dict()
 
     def _file(self, content: DataFileContent, path: Path, rows: int, partition: Record, **more: Any) -> DataFile:
-        told = {"file_format": FileFormat.PARQUET, "file_size_in_bytes": path.stat().st_size, **more}
-        found = DataFile.from_args(
-            self.version, content=content, file_path=f"file://{path}", partition=partition, record_count=rows, **told
+        arguments = {"file_format": FileFormat.PARQUET, "file_size_in_bytes": path.stat().st_size, **more}
+        file = DataFile.from_args(
+            self.version,
+            content=content,
+            file_path=f"file://{path}",
+            partition=partition,
+            record_count=rows,
+            **arguments,
         )
-        found.spec_id = self.log.metadata.default_spec_id
-        return found
+        file.spec_id = self.log.metadata.default_spec_id
+        return file
 
     # ---- rows
 
@@ -144,7 +149,7 @@ class IcebergTable(Table):
         return {entry.file.file_path.removeprefix(prefix): self._live(entry) for entry in self.log.entries(DATA)}
 
     def _live(self, entry: Entry) -> pa.Table:
-        """The rows of a file that live, with the columns of now that it has."""
+        """The live rows of a file, with those of the current columns that it has."""
         key = entry.file.file_path, entry.sequence
         held = self._held[key]
         gone = {position for path, sequence, position in self._deleted[self.log.snapshot_id] if (path, sequence) == key}
@@ -156,14 +161,14 @@ class IcebergTable(Table):
     def _rows(self) -> pa.Table:
         parts = [self._completed(self._live(entry)) for entry in self.log.entries(DATA)]
         whole = pa.concat_tables([self.schema.as_arrow().empty_table(), *parts], promote_options="permissive")
-        return whole.select([each.name for each in self.schema.fields]).combine_chunks()
+        return whole.select([field.name for field in self.schema.fields]).combine_chunks()
 
     def _completed(self, rows: pa.Table) -> pa.Table:
         """Rows of a file with the initial defaults of the columns that it lacks."""
-        for each in self.schema.fields:
-            if each.initial_default is not None and each.name not in rows.column_names:
-                type_ = self.schema.as_arrow().field(each.name).type
-                rows = rows.append_column(each.name, pa.array([each.initial_default] * len(rows), type_))
+        for field in self.schema.fields:
+            if field.initial_default is not None and field.name not in rows.column_names:
+                type_ = self.schema.as_arrow().field(field.name).type
+                rows = rows.append_column(field.name, pa.array([field.initial_default] * len(rows), type_))
         return rows
 
     def place(self) -> Place:
@@ -182,19 +187,21 @@ class IcebergTable(Table):
     # ---- deletes
 
     def delete(self, *row_ids: int) -> None:
-        """By files of positions, one for every partition."""
+        """Deletes by files of positions, one for every partition."""
         if self.version > 2:
             self.delete_by_vectors(*row_ids)
             return
         places = self._places(row_ids)
         by_partition: dict[Record, list[tuple[str, int]]] = {}
         for entry, positions in places:
-            by_partition.setdefault(entry.file.partition, []).extend((entry.file.file_path, each) for each in positions)
+            by_partition.setdefault(entry.file.partition, []).extend(
+                (entry.file.file_path, position) for position in positions
+            )
         files = [self._position_deletes(sorted(places), part) for part, places in by_partition.items()]
         self.commit(files, deleted=_gone(places))
 
     def delete_by_key(self, column: str, *values: Any) -> None:
-        """By a file of values, which applies to all older data files."""
+        """Deletes by a file of values, which applies to all older data files."""
         field = self.schema.find_field(column)
         schema = pa.schema([with_ids(pa.field(column, self.schema.as_arrow().field(column).type), field)])
         path = self._new("keys.parquet")
@@ -208,32 +215,32 @@ class IcebergTable(Table):
         self.commit([self._file(KEYS, path, len(rows), Record(), equality_ids=[field.field_id])], deleted=gone)
 
     def delete_by_vectors(self, *row_ids: int) -> None:
-        """By deletion vectors, each of which stands for all that were deleted of its file before."""
+        """Deletes by vectors, each of which covers all rows of its file that are deleted by now."""
         places = self._places(row_ids)
         earlier = self._deleted[self.log.snapshot_id]
         files, replaced = [], []
         for entry, positions in places:
             path, sequence = entry.file.file_path, entry.sequence
-            whole = sorted({*positions, *(each[2] for each in earlier if each[:2] == (path, sequence))})
-            replaced += [each.file.file_path for each in self.log.entries(POSITIONS) if each.file[17] == path]
+            whole = sorted({*positions, *(deleted[2] for deleted in earlier if deleted[:2] == (path, sequence))})
+            replaced += [vector.file.file_path for vector in self.log.entries(POSITIONS) if vector.file[17] == path]
             files.append(self._vector(entry, whole))
         self.commit(files, replaced, _gone(places))
 
     def _places(self, row_ids: Sequence[int]) -> list[tuple[Entry, list[int]]]:
-        """In which files some rows are, and where."""
-        found = []
+        """The files that hold some rows, with their positions there."""
+        places = []
         for entry in self.log.entries(DATA):
             name = str(self.schema.find_field(ROW_ID).field_id)
             held = self._held[entry.file.file_path, entry.sequence][name].to_pylist()
             positions = [i for i, row_id in enumerate(held) if row_id in row_ids]
             if positions:
-                found.append((entry, positions))
-        return found
+                places.append((entry, positions))
+        return places
 
     def _position_deletes(self, places: Sequence[tuple[str, int]], partition: Record) -> DataFile:
         fields = [("file_path", pa.string(), FILE_PATH), ("pos", pa.int64(), POSITION)]
         schema = pa.schema([pa.field(name, type_, metadata=id_metadata(number)) for name, type_, number in fields])
-        columns = [pa.array([path for path, _ in places]), pa.array([each for _, each in places], pa.int64())]
+        columns = [pa.array([path for path, _ in places]), pa.array([position for _, position in places], pa.int64())]
         path = self._new("positions.parquet")
         pq.write_table(pa.Table.from_arrays(columns, schema=schema), path)
         bounds = {
@@ -243,12 +250,12 @@ class IcebergTable(Table):
         return self._file(POSITIONS, path, len(places), partition, **bounds)
 
     def _vector(self, entry: Entry, positions: Sequence[int]) -> DataFile:
-        blob = deletion_vector(positions)
-        about = {"referenced-data-file": entry.file.file_path, "cardinality": str(len(positions))}
+        blob, data_file = deletion_vector(positions), entry.file.file_path
+        about = {"referenced-data-file": data_file, "cardinality": str(len(positions))}
         path = self._new("vector.puffin")
         path.write_bytes(puffin(blob, about))
-        told = {"referenced_data_file": entry.file.file_path, "content_offset": 4, "content_size_in_bytes": len(blob)}
-        return self._file(POSITIONS, path, len(positions), entry.file.partition, file_format=FileFormat.PUFFIN, **told)
+        place = {"referenced_data_file": data_file, "content_offset": 4, "content_size_in_bytes": len(blob)}
+        return self._file(POSITIONS, path, len(positions), entry.file.partition, file_format=FileFormat.PUFFIN, **place)
 
     def _new(self, name: str) -> Path:
         return self.directory / "data" / f"{next(self._numbers)}-{name}"
@@ -256,11 +263,11 @@ class IcebergTable(Table):
     # ---- snapshots and columns
 
     def snapshot(self) -> Moment:
-        """The state of now, to ask for later or to go back to."""
+        """The current snapshot, to ask for later or to go back to."""
         return Moment(self.log.snapshot_id, self.rows)
 
     def ask_at(self, moment: Moment, questions: Questions, step: str) -> None:
-        """Asks for rows of the past."""
+        """Asks for rows of an earlier snapshot."""
         place = replace(self.place(), snapshot_id=moment.snapshot_id, schema=moment.rows.schema)
         self.exam.ask(place, moment.rows, asked(questions), step)
 
@@ -269,22 +276,22 @@ class IcebergTable(Table):
         self.changed()
 
     def rewrite_manifests(self, group: Callable[[list[Entry]], list[list[Entry]]], forget: Sequence[str] = ()) -> None:
-        """The same files in other manifests, without some of their metrics."""
+        """Writes the same files into other manifests, without some of their metrics."""
         before = self._deleted[self.log.snapshot_id]
-        self.log.regroup(lambda entries: [[_without(each, forget) for each in some] for some in group(entries)])
+        self.log.regroup(lambda entries: [[_without(entry, forget) for entry in some] for some in group(entries)])
         self._deleted[self.log.snapshot_id] = before
         self.changed()
 
     def rename(self, old: str, new: str) -> None:
         self._evolve(
-            [each.model_copy(update={"name": new}) if each.name == old else each for each in self.schema.fields]
+            [field.model_copy(update={"name": new}) if field.name == old else field for field in self.schema.fields]
         )
 
     def drop(self, name: str) -> None:
-        self._evolve([each for each in self.schema.fields if each.name != name])
+        self._evolve([field for field in self.schema.fields if field.name != name])
 
     def add(self, name: str, type_: IcebergType, default: Any = None) -> None:
-        """A column; rows of before have `default` in it, which version 3 has."""
+        """Adds a column; earlier rows have `default` in it, if the version is 3."""
         number = self.log.metadata.last_column_id + 1
         column = NestedField(number, name, type_, initial_default=default, write_default=default)
         self._evolve([*self.schema.fields, column])
@@ -296,18 +303,18 @@ class IcebergTable(Table):
 
 @dataclass(frozen=True)
 class Moment:
-    """A snapshot, and the rows of then."""
+    """A snapshot, and its rows."""
 
     snapshot_id: int
     rows: pa.Table
 
 
 def _gone(places: Sequence[tuple[Entry, Sequence[int]]]) -> set[tuple[str, int, int]]:
-    return {(entry.file.file_path, entry.sequence, each) for entry, positions in places for each in positions}
+    return {(entry.file.file_path, entry.sequence, position) for entry, positions in places for position in positions}
 
 
 def _without(entry: Entry, names: Sequence[str]) -> Entry:
-    """An entry whose file has lost some of its metrics."""
+    """The entry with some metrics of its file removed."""
     file = copy(entry.file)
     file._data = [None if 6 <= i < 12 and METRICS[i - 6] in names else value for i, value in enumerate(file._data)]
     file.spec_id = entry.file.spec_id

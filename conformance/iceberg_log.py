@@ -1,7 +1,7 @@
 """The metadata of an Iceberg table, commit by commit, without a catalog.
 
-What PyIceberg's own commits do not write is what cases need: files with any metrics or none, delete files of every
-kind, format version 3, manifests rewritten in odd ways. So manifests are written entry by entry here.
+Cases need what PyIceberg's own commits do not write: files with any metrics or none, delete files of every kind, format
+version 3, manifests rewritten in odd ways. So manifests are written entry by entry here.
 """
 
 from __future__ import annotations
@@ -80,15 +80,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest as it was written, and the entries of it that live."""
+    """A manifest as it was written, and its live entries."""
 
-    told: ManifestFile
+    file: ManifestFile
     entries: tuple[Entry, ...]
 
 
 @dataclass
 class IcebergLog:
-    """What the table's metadata says, and the folder that it is written to."""
+    """The metadata of a table, and the folder where it is written."""
 
     location: Path
     metadata: TableMetadataV2 | TableMetadataV3
@@ -109,7 +109,7 @@ class IcebergLog:
 
     @property
     def file(self) -> Path:
-        """The metadata file of now."""
+        """The current metadata file."""
         return self.location / "metadata" / f"v{self._versions}.metadata.json"
 
     @property
@@ -124,7 +124,7 @@ class IcebergLog:
     # ---- commits
 
     def commit(self, added: Sequence[DataFile], removed: Collection[str] = ()) -> None:
-        """A snapshot with some files more and, by their paths, some less."""
+        """Commits a snapshot that adds files and, by their paths, removes others."""
         number = FIRST_SNAPSHOT + len(self._past) + 1
         sequence = self.metadata.last_sequence_number + 1
         manifests = []
@@ -140,31 +140,31 @@ class IcebergLog:
         self._publish(number, sequence, manifests)
 
     def regroup(self, group: Callable[[list[Entry]], list[list[Entry]]]) -> None:
-        """A snapshot of the same files in other manifests."""
+        """Commits a snapshot of the same files in other manifests."""
         number = FIRST_SNAPSHOT + len(self._past) + 1
         sequence = self.metadata.last_sequence_number + 1
         deletes = DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES
         kinds = [self.entries(DataFileContent.DATA), self.entries(*deletes)]
-        groups = [each for entries in kinds for each in group(entries) if each]
-        self._publish(number, sequence, [self._written(number, sequence, each) for each in groups])
+        groups = [members for entries in kinds for members in group(entries) if members]
+        self._publish(number, sequence, [self._written(number, sequence, members) for members in groups])
 
     def roll_back(self, snapshot: int) -> None:
-        """Makes a snapshot of the past the current one."""
+        """Makes an earlier snapshot the current one."""
         self.manifests = self._past[snapshot]
         self.change(current_snapshot_id=snapshot, refs={"main": _branch(snapshot)})
 
     def evolve(self, schema: Schema) -> None:
-        """Another schema; fields keep the ids that they have."""
+        """Sets another schema, whose fields keep their ids."""
         number = self.metadata.current_schema_id + 1
         schema = Schema(*schema.fields, schema_id=number)
         last = max(self.metadata.last_column_id, schema.highest_field_id)
         self.change(schemas=[*self.metadata.schemas, schema], current_schema_id=number, last_column_id=last)
 
     def change(self, **what: Any) -> None:
-        """The next metadata file, which a directory's hint names."""
+        """Writes the next metadata file, and names it in the directory's hint."""
         self.metadata = self.metadata.model_copy(update=what)
         self._versions += 1
-        _put(self.file, IcebergBaseModel.model_dump_json(self.metadata))  # version 3 has no other way
+        _put(self.file, IcebergBaseModel.model_dump_json(self.metadata))  # PyIceberg's writer lacks version 3
         _put(self.file.with_name("version-hint.text"), str(self._versions))
 
     def output(self, path: str) -> OutputFile:
@@ -176,7 +176,7 @@ class IcebergLog:
     def _written(
         self, number: int, sequence: int, live: Sequence[Entry], gone: Sequence[Entry] = (), *, new: bool = False
     ) -> Manifest:
-        """A manifest of files that are added by this commit, or were by earlier ones; and of some that it removes."""
+        """Writes a manifest of files added by this commit or by earlier ones, and of files that this one removes."""
         spec, schema = self.metadata.specs()[self.metadata.default_spec_id], self.metadata.schema()
         output = self.output(f"file://{self.location}/metadata/{uuid.uuid4()}-m.avro")
         writer = _ManifestWriter(spec, schema, output, number, "null")
@@ -186,11 +186,11 @@ class IcebergLog:
         status = ManifestEntryStatus.ADDED if new else ManifestEntryStatus.EXISTING
         with writer:
             for entry in live:
-                told = (None, None) if new else (entry.sequence, entry.sequence)
-                writer.add_entry(_entry(status, entry.snapshot, told, entry.file))
+                sequences = (None, None) if new else (entry.sequence, entry.sequence)
+                writer.add_entry(_entry(status, entry.snapshot, sequences, entry.file))
             for entry in gone:
-                told = (entry.sequence, entry.sequence)
-                writer.add_entry(_entry(ManifestEntryStatus.DELETED, number, told, entry.file))
+                sequences = (entry.sequence, entry.sequence)
+                writer.add_entry(_entry(ManifestEntryStatus.DELETED, number, sequences, entry.file))
         file = writer.to_manifest_file()
         file.sequence_number = sequence
         file.min_sequence_number = min([entry.sequence for entry in live], default=sequence)
@@ -206,10 +206,10 @@ class IcebergLog:
         if self.version == 3:
             writer._format_version = 3
             writer._meta["format-version"] = "3"
-            lineage = self._numbered(number, [each.told for each in manifests])
+            lineage = self._numbered(number, [manifest.file for manifest in manifests])
         with writer:
-            writer.add_manifests([each.told for each in manifests])
-        told: dict[str, Any] = {
+            writer.add_manifests([manifest.file for manifest in manifests])
+        arguments: dict[str, Any] = {
             "snapshot_id": number,
             "parent_snapshot_id": parent,
             "sequence_number": sequence,
@@ -217,8 +217,8 @@ class IcebergLog:
             "schema_id": self.metadata.current_schema_id,
             **lineage,
         }
-        snapshot = Snapshot(summary=Summary(Operation.OVERWRITE), **told)
-        self.manifests = [each for each in manifests if each.entries]
+        snapshot = Snapshot(summary=Summary(Operation.OVERWRITE), **arguments)
+        self.manifests = [manifest for manifest in manifests if manifest.entries]
         self._past[number] = self.manifests
         more = {"next_row_id": lineage["first_row_id"] + lineage["added_rows"]} if lineage else {}
         self.change(
@@ -231,13 +231,17 @@ class IcebergLog:
         )
 
     def _numbered(self, number: int, manifests: Sequence[ManifestFile]) -> dict[str, int]:
-        """Gives every new manifest of data files the number of its first row; what a snapshot tells of them."""
+        """Numbers the first rows of new manifests of data files; returns the fields of the snapshot for that."""
         assert isinstance(self.metadata, TableMetadataV3)
         first = rows = self.metadata.next_row_id or 0
-        for each in manifests:
-            if each.content == ManifestContent.DATA and each.added_snapshot_id == number and each[FIRST_ROW_ID] is None:
-                each[FIRST_ROW_ID] = rows
-                rows += (each.added_rows_count or 0) + (each.existing_rows_count or 0)
+        for manifest in manifests:
+            if (
+                manifest.content == ManifestContent.DATA
+                and manifest.added_snapshot_id == number
+                and manifest[FIRST_ROW_ID] is None
+            ):
+                manifest[FIRST_ROW_ID] = rows
+                rows += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
         return {"first_row_id": first, "added_rows": rows - first}
 
 
@@ -250,13 +254,17 @@ def _put(path: Path, text: str) -> None:
 
 
 def _branch(snapshot: int) -> SnapshotRef:
-    told: dict[str, Any] = {"snapshot_id": snapshot, "snapshot_ref_type": "branch"}
-    return SnapshotRef(**told)
+    arguments: dict[str, Any] = {"snapshot_id": snapshot, "snapshot_ref_type": "branch"}
+    return SnapshotRef(**arguments)
 
 
 def _entry(
-    status: ManifestEntryStatus, snapshot: int, told: tuple[int | None, int | None], file: DataFile
+    status: ManifestEntryStatus, snapshot: int, sequences: tuple[int | None, int | None], file: DataFile
 ) -> ManifestEntry:
     return ManifestEntry.from_args(
-        status=status, snapshot_id=snapshot, sequence_number=told[0], file_sequence_number=told[1], data_file=file
+        status=status,
+        snapshot_id=snapshot,
+        sequence_number=sequences[0],
+        file_sequence_number=sequences[1],
+        data_file=file,
     )

@@ -1,4 +1,4 @@
-"""Schemas of Iceberg tables: from Arrow's, with field ids, and wider than they were."""
+"""Schemas of Iceberg tables: made from Arrow's with field ids, and widened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
         case _ if pa.types.is_dictionary(type_):
             return stored_type(type_.value_type)
         case _ if pa.types.is_struct(type_):
-            return pa.struct([each.with_type(stored_type(each.type)) for each in type_])
+            return pa.struct([field.with_type(stored_type(field.type)) for field in type_])
         case _ if type_ in (pa.int8(), pa.int16()):
             return pa.int32()
         case _ if pa.types.is_timestamp(type_):
@@ -38,18 +38,19 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def with_ids(field: pa.Field, told: NestedField | None) -> pa.Field:
+def with_ids(field: pa.Field, table_field: NestedField | None) -> pa.Field:
     """A column as a file stores it: of the table's type, or a dictionary of it, and with the ids of its fields."""
-    assert told is not None, f"the table has no column {field.name}"
-    return pa.field(field.name, _with_ids(field.type, told.field_type), metadata=id_metadata(told.field_id))
+    assert table_field is not None, f"the table has no column {field.name}"
+    type_ = _with_ids(field.type, table_field.field_type)
+    return pa.field(field.name, type_, metadata=id_metadata(table_field.field_id))
 
 
-def _with_ids(type_: pa.DataType, told: IcebergType) -> pa.DataType:
-    match told:
+def _with_ids(type_: pa.DataType, table_type: IcebergType) -> pa.DataType:
+    match table_type:
         case StructType():
-            return pa.struct([with_ids(each, told.field_by_name(each.name)) for each in type_])
+            return pa.struct([with_ids(field, table_type.field_by_name(field.name)) for field in type_])
         case ListType():
-            return pa.list_(with_ids(type_.value_field, told.element_field))
+            return pa.list_(with_ids(type_.value_field, table_type.element_field))
         case _ if pa.types.is_dictionary(type_):
             return type_
         case LongType():
@@ -57,24 +58,24 @@ def _with_ids(type_: pa.DataType, told: IcebergType) -> pa.DataType:
         case DoubleType():
             return pa.float64()
         case DecimalType():
-            return pa.decimal128(told.precision, told.scale)
+            return pa.decimal128(table_type.precision, table_type.scale)
     return stored_type(type_)
 
 
 def fresh(schema: pa.Schema) -> Schema:
-    """A schema with ids of its own."""
+    """The Iceberg schema of an Arrow schema, with new ids."""
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
 
 
 def merged(old: StructType, new: StructType, numbers: Iterator[int]) -> StructType:
     """The fields of both, with the ids that the old ones have."""
     fields = []
-    for each in old.fields:
-        other = new.field_by_name(each.name)
-        type_ = each.field_type if other is None else _wider(each.field_type, other.field_type, numbers)
-        fields.append(each.model_copy(update={"field_type": type_}))
-    known = {each.name for each in old.fields}
-    fields += [each.model_copy(update={"field_id": next(numbers)}) for each in new.fields if each.name not in known]
+    for field in old.fields:
+        other = new.field_by_name(field.name)
+        type_ = field.field_type if other is None else _wider(field.field_type, other.field_type, numbers)
+        fields.append(field.model_copy(update={"field_type": type_}))
+    known = {field.name for field in old.fields}
+    fields += [field.model_copy(update={"field_id": next(numbers)}) for field in new.fields if field.name not in known]
     return StructType(*fields)
 
 
@@ -85,5 +86,5 @@ def _wider(old: IcebergType, new: IcebergType, numbers: Iterator[int]) -> Iceber
         case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
             return new
         case DecimalType(), DecimalType():
-            return max(old, new, key=lambda each: each.precision)
+            return max(old, new, key=lambda decimal: decimal.precision)
     return old

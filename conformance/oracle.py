@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 Truth = list[int] | tuple[Any, ...]
 
-# Without what loses rows in Spark itself: push-down prunes by bounds that leave NaN out, and the elimination of common
-# subexpressions takes ``x = 0.0`` and ``x = -0.0`` in one projection for the same.
+# Switches off what loses rows in Spark itself: push-down prunes by bounds that leave NaN out, and the elimination of
+# common subexpressions takes ``x = 0.0`` and ``x = -0.0`` in one projection for the same.
 _SETTINGS = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.subexpressionElimination.enabled": "false",
 }
 
-Session = tuple[tuple[str, str], ...]  # settings of one
+Session = tuple[tuple[str, str], ...]  # the settings of a Spark session
 
 
 @contextmanager
 def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """The session with other settings for a while."""
+    """Change settings of the session, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
@@ -51,7 +51,7 @@ class Oracle:
         self.spark = spark
         self._directory = directory
         self._known: dict[tuple[int, Session, Question], Truth] = {}
-        self._rows: list[pa.Table] = []  # kept, so that no other table gets the number of one
+        self._rows: list[pa.Table] = []  # kept alive, so that no other table gets the same id()
 
     def truth(self, rows: pa.Table, questions: Sequence[Question], settings: Mapping[str, str]) -> list[Truth]:
         """For every question the row ids in order, the values of its aggregates, or the rows of its result."""
@@ -60,8 +60,8 @@ class Oracle:
         missing = list(dict.fromkeys(key[2] for key in keys if key not in self._known))
         if missing:
             self._rows.append(rows)
-            found = self._ask(rows, missing, settings)
-            self._known |= {(id(rows), session, q): each for q, each in zip(missing, found, strict=True)}
+            answers = self._ask(rows, missing, settings)
+            self._known |= {(id(rows), session, q): answer for q, answer in zip(missing, answers, strict=True)}
         return [self._known[key] for key in keys]
 
     def _ask(self, rows: pa.Table, questions: Sequence[Question], settings: Mapping[str, str]) -> list[Truth]:
@@ -74,15 +74,15 @@ class Oracle:
             results = [query_over(frame, question) for question in questions if isinstance(question, Query)]
             firsts = [first_rows(frame, question) for question in questions if isinstance(question, FirstRows)]
         file.unlink()
-        found = {Rows: iter(ids), FirstRows: iter(firsts), Aggregate: iter(values), Query: iter(results)}
-        return [next(found[type(question)]) for question in questions]
+        by_kind = {Rows: iter(ids), FirstRows: iter(firsts), Aggregate: iter(values), Query: iter(results)}
+        return [next(by_kind[type(question)]) for question in questions]
 
 
 def _row_ids(frame: DataFrame, wheres: Sequence[str]) -> list[Truth]:
     if not wheres:
         return []
-    found = frame.select(ROW_ID, *(expr(where).alias(f"p{i}") for i, where in enumerate(wheres))).toArrow()
-    return [sorted(found.filter(found[f"p{i}"])[ROW_ID].to_pylist()) for i in range(len(wheres))]
+    rows = frame.select(ROW_ID, *(expr(where).alias(f"p{i}") for i, where in enumerate(wheres))).toArrow()
+    return [sorted(rows.filter(rows[f"p{i}"])[ROW_ID].to_pylist()) for i in range(len(wheres))]
 
 
 def _values(frame: DataFrame, questions: Sequence[Aggregate]) -> list[Truth]:
@@ -104,5 +104,5 @@ def query_over(lake: DataFrame, question: Query) -> Truth:
     """The result of a query over a frame, as tuples."""
     lake.createOrReplaceTempView("lake")
     spark = lake.sparkSession
-    spark.createDataFrame([(each,) for each in question.few], "b bigint").createOrReplaceTempView("few")
+    spark.createDataFrame([(number,) for number in question.few], "b bigint").createOrReplaceTempView("few")
     return tuple(tuple(row) for row in spark.sql(question.sql).collect())

@@ -20,7 +20,7 @@ def deletion_vector(positions: Sequence[int]) -> bytes:
 
 def puffin(blob: bytes, about: Mapping[str, str]) -> bytes:
     """A Puffin file of one deletion vector, which lies at byte 4."""
-    told = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1}
-    entry = {**told, "offset": 4, "length": len(blob), "properties": dict(about)}
+    kind = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1}
+    entry = {**kind, "offset": 4, "length": len(blob), "properties": dict(about)}
     footer = json.dumps({"blobs": [entry]}).encode()
     return b"PFA1" + blob + b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"

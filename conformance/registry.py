@@ -30,7 +30,7 @@ class BugClass:
     number: int
     title: str
     about: str  # what went wrong elsewhere
-    outside: Mapping[str, str] = field(default_factory=dict)  # by format to which it does not apply: why
+    outside: Mapping[str, str] = field(default_factory=dict)  # by format: why the class does not apply to it
     cases: list[Case] = field(default_factory=list)
 
     @property
@@ -41,7 +41,7 @@ class BugClass:
         """Registers a case, for some formats or for all to which the class applies."""
 
         def register(run: Run) -> Run:
-            chosen = formats or tuple(each for each in FORMATS if each not in self.outside)
+            chosen = formats or tuple(name for name in FORMATS if name not in self.outside)
             self.cases.append(Case(run.__name__, chosen, run, partitioned_by, version))
             return run
 

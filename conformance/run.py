@@ -1,4 +1,4 @@
-"""Runs the cases of a class on a format, and says what came of it."""
+"""Runs the cases of a class on a format, and returns the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Result:
     @property
     def lost(self) -> bool:
         """Whether some row that matches was not found, or an aggregate is wrong."""
-        return any(each.lost or each.values for each in self.wrong)
+        return any(mistake.lost or mistake.values for mistake in self.wrong)
 
 
 def run_class(engine: Engine, oracle: Oracle, bug: BugClass, format: str) -> Result:

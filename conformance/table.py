@@ -1,4 +1,4 @@
-"""A table under a case: what happens to it, in words that every format understands, and what is asked of it."""
+"""A table in a case: changes to it that every format can make, and questions about it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Table(ABC):
         self._index_is_sound = True
         self._known: pa.Table | None = None
 
-    # ---- what happens to it
+    # ---- changes
 
     @abstractmethod
     def write(self, files: Mapping[str, pa.Table], **options: Any) -> None:
@@ -57,18 +57,18 @@ class Table(ABC):
     @property
     @abstractmethod
     def files(self) -> Mapping[str, pa.Table]:
-        """The files, and the rows of each that live."""
+        """The files, each with its live rows."""
 
     @abstractmethod
     def _rows(self) -> pa.Table:
-        """All rows that live, with the columns of now."""
+        """All live rows, with the current columns."""
 
     @abstractmethod
     def place(self) -> Place: ...
 
     @property
     def rows(self) -> pa.Table:
-        """All rows that live, with the columns of now."""
+        """All live rows, with the current columns."""
         if self._known is None:
             self._known = self._rows()
         return self._known
@@ -76,10 +76,10 @@ class Table(ABC):
     def changed(self) -> None:
         self._known = None
 
-    # ---- what is asked of it
+    # ---- questions
 
     def ask(self, questions: Questions, step: str = "", threads: int = 1) -> None:
-        """Asks for rows by conditions, or whatever else."""
+        """Asks questions; a text is a condition on rows."""
         self.exam.ask(self.place(), self.rows, asked(questions), step, threads)
 
     def examine(
@@ -94,7 +94,7 @@ class Table(ABC):
         self.ask(questions, "with an index")
 
     def ask_around_a_refresh(self, questions: Questions, step: str) -> None:
-        """Asks after something happened, and once the index has caught up with it."""
+        """Asks after a change, and again after the index is refreshed."""
         self.ask(questions, f"after {step}")
         self.refresh()
         self.ask(questions, f"after {step} and a refresh")
@@ -134,20 +134,20 @@ class Table(ABC):
         self.exam.maintain(lambda: self.exam.engine.drop(place), "drop")
 
     def index_files(self) -> list[Path]:
-        """The files of the index, which are about to be harmed."""
-        found = sorted(self.exam.engine.index_files(self.place()))
-        if not found:
+        """The files of the index, which the case is about to harm."""
+        files = sorted(self.exam.engine.index_files(self.place()))
+        if not files:
             raise NotApplicable("the engine keeps no index")
         self._index_is_sound = False
-        return found
+        return files
 
 
 def asked(questions: Questions) -> list[Question]:
-    return [Rows(each) if isinstance(each, str) else each for each in questions]
+    return [Rows(question) if isinstance(question, str) else question for question in questions]
 
 
 def decoded(table: pa.Table) -> pa.Table:
-    """A table without dictionaries, whose values are the same."""
+    """The table with the same values, without dictionaries."""
     return table.cast(pa.schema([field.with_type(_decoded(field.type)) for field in table.schema]))
 
 

@@ -1,7 +1,7 @@
 """Run targets under atheris: ``python -m fuzz [--seconds N] [TARGET ...]``.
 
-Each target runs in a process of its own, of which memory and the time of one input are bounded. An input that a
-target should have refused otherwise is left in ``fuzz/found``; the first ends the target, and the exit code is 1.
+Each target runs in a process of its own, with bounds on memory and on the time of one input. An input on which a target
+fails is left in ``fuzz/found``; the first ends the target, and the exit code is 1.
 """
 
 from __future__ import annotations

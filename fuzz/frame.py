@@ -1,4 +1,4 @@
-"""Index files of a fuzzer: whatever the bytes are, checksums are right, so that what is behind them is reached.
+"""Index files made of any bytes: their checksums are right, so that the decoders behind them are reached.
 
 An input is the JSON of a table of contents, and chunks by name, each behind its length.
 """

@@ -1,4 +1,4 @@
-"""Inputs to begin with, of every target: what builds write, from the golden index and small values."""
+"""The first inputs of every target: what builds write, from the golden index and small values."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def as_they_lie(chunk: bytes) -> bytes:
 
 
 def _opened(folder: str, kind: int) -> Iterator[tuple[str, Contents]]:
-    for each in STORE.files(folder):
-        yield each.name, read_contents(each.name, kind, each.size, partial(STORE.read, each.name))
+    for file in STORE.files(folder):
+        yield file.name, read_contents(file.name, kind, file.size, partial(STORE.read, file.name))
 
 
 def _golden_chunks() -> Iterator[tuple[str, bytes]]:
@@ -59,7 +59,7 @@ def _chunks() -> Iterator[bytes]:
 
 def _files() -> Iterator[bytes]:
     for folder in ("segments", "snapshots", "filters"):
-        yield from (STORE.read(each.name, 0, each.size) for each in STORE.files(folder))
+        yield from (STORE.read(file.name, 0, file.size) for file in STORE.files(folder))
 
 
 def _contents() -> Iterator[bytes]:
@@ -68,16 +68,16 @@ def _contents() -> Iterator[bytes]:
 
 def _snapshots() -> Iterator[bytes]:
     for name, contents in _opened("snapshots", index_file.SNAPSHOT):
-        found = chunks_of(contents, STORE, name)
-        yield packed(contents.meta, found)
-        yield packed(contents.meta, {name: as_they_lie(each) for name, each in found.items()})
+        chunks = chunks_of(contents, STORE, name)
+        yield packed(contents.meta, chunks)
+        yield packed(contents.meta, {name: as_they_lie(chunk) for name, chunk in chunks.items()})
 
 
 def _segments() -> Iterator[bytes]:
     for name, contents in _opened("segments", index_file.SEGMENT):
         for n in (2, MOST_BLOCKS):
             for data in chunks_of(contents, STORE, name).values():
-                yield from (struct.pack("<HH", n, 2) + each for each in (data, as_they_lie(data)))
+                yield from (struct.pack("<HH", n, 2) + form for form in (data, as_they_lie(data)))
 
 
 def _bloom_matrices() -> Iterator[bytes]:
@@ -90,14 +90,14 @@ def _bloom_matrices() -> Iterator[bytes]:
 
 def _matrices() -> Iterator[bytes]:
     for name, contents in _opened("filters", index_file.FILTERS):
-        for each in contents.matrices.values():
-            wanted = [0, 1, each.rows - 1, 2, 3, 5, 7, 7]
-            header = struct.pack("<QIIQ8H", 0, each.rows, each.width, each.salt, *wanted)
-            yield header + STORE.read(name, each.at, each.nbytes)
+        for matrix in contents.matrices.values():
+            wanted = [0, 1, matrix.rows - 1, 2, 3, 5, 7, 7]
+            header = struct.pack("<QIIQ8H", 0, matrix.rows, matrix.width, matrix.salt, *wanted)
+            yield header + STORE.read(name, matrix.at, matrix.nbytes)
 
 
 def _postings() -> Iterator[bytes]:
-    for n, (chunk, data) in ((n, each) for n in (2, MOST_BLOCKS) for each in _golden_chunks()):
+    for n, (chunk, data) in ((n, golden) for n in (2, MOST_BLOCKS) for golden in _golden_chunks()):
         if chunk.startswith("posting/"):
             table = encode_chunk(index_file.decode_chunk(data, chunk)[1:])
             yield struct.pack("<HQH", n, 1 << 60, len(table)) + table + bytes(range(256))
@@ -117,9 +117,9 @@ def _manifests() -> Iterator[bytes]:
     kept = {key: Manifest(files, partition, counts, counts, bounds, bounds) for key in (MANIFEST, DELETES)}
     data = encode_manifests(kept)
     contents = read_contents("f", index_file.MANIFESTS, len(data), lambda at, size: data[at : at + size])
-    found = {name: data[at : at + size] for name, (at, size, _) in contents.chunks.items()}
-    yield packed(contents.meta, found)
-    yield packed(contents.meta, {name: as_they_lie(each) for name, each in found.items()})
+    chunks = {name: data[at : at + size] for name, (at, size, _) in contents.chunks.items()}
+    yield packed(contents.meta, chunks)
+    yield packed(contents.meta, {name: as_they_lie(chunk) for name, chunk in chunks.items()})
 
 
 def _footers() -> Iterator[bytes]:
@@ -159,14 +159,14 @@ def _golden_locations() -> Iterator[tuple[int, FileLocations]]:
 
 
 def _locations() -> Iterator[bytes]:
-    for size, found in _golden_locations():
-        for data in found.blocks:
-            yield from (struct.pack("<I", size) + each for each in (data, as_they_lie(data)))
+    for size, locations in _golden_locations():
+        for data in locations.blocks:
+            yield from (struct.pack("<I", size) + form for form in (data, as_they_lie(data)))
 
 
 def _location_tables() -> Iterator[bytes]:
-    for _, found in _golden_locations():
-        page_locations = of_file(found)
+    for _, locations in _golden_locations():
+        page_locations = of_file(locations)
         for how in (encode, as_it_lies):
             table = encode_chunk(table_arrays(page_locations, 0), how)
             yield (
@@ -175,7 +175,7 @@ def _location_tables() -> Iterator[bytes]:
 
 
 def _heads() -> Iterator[bytes]:
-    yield from (found.head for _, found in _golden_locations())
+    yield from (locations.head for _, locations in _golden_locations())
 
 
 def _page_walks() -> Iterator[bytes]:

@@ -1,6 +1,6 @@
-"""What reads bytes that anybody may have written, one function each: it returns, or raises the error that it promises.
+"""Readers of untrusted bytes, one function each: it returns, or raises the error that it promises.
 
-Never another exception, a crash, a hang, or memory beyond all proportion.
+Another exception, a crash, a hang, and memory out of proportion are bugs.
 """
 
 from __future__ import annotations
@@ -79,42 +79,45 @@ def _verified(kind: int, size: int, read: index_file.ReadRange) -> list[str]:
 
 
 def contents(data: bytes) -> None:
-    """A table of contents in JSON, behind some bytes that its places may be of."""
+    """A table of contents in JSON, behind some bytes that its places may point to."""
     packed = pa.compress(data, codec="zstd", asbytes=True)
     crc, body = zlib.crc32(packed), bytes(4096)
     trailer = index_file.TRAILER.pack(
         4096, len(packed), len(data), crc, index_file.VERSION, index_file.SEGMENT, index_file.MAGIC
     )
     whole = MemoryStore({"f": body + packed + trailer})
-    found = read_contents("f", index_file.SEGMENT, whole.size("f"), lambda at, size: whole.read("f", at, size))
-    found.verify(lambda at, size: whole.read("f", at, size))
+    decoded = read_contents("f", index_file.SEGMENT, whole.size("f"), lambda at, size: whole.read("f", at, size))
+    decoded.verify(lambda at, size: whole.read("f", at, size))
 
 
 def snapshot(data: bytes) -> None:
-    """All that a snapshot tells."""
+    """Every part of a snapshot."""
     text, chunks = unpacked(data)
     name = snapshot_name(1)
-    found = open_snapshot(MemoryStore({name: file_of(index_file.SNAPSHOT, text, chunks)}), 1)
-    each: list[Callable[[], object]] = [lambda: found.segments.block_begin, lambda: found.files, lambda: found.live]
-    each += [lambda: found.tree, partial(found.directory, "blocks", None), found.as_segments]
-    for column in found.columns[:20]:
+    opened = open_snapshot(MemoryStore({name: file_of(index_file.SNAPSHOT, text, chunks)}), 1)
+    calls: list[Callable[[], object]] = [lambda: opened.segments.block_begin, lambda: opened.files, lambda: opened.live]
+    calls += [lambda: opened.tree, partial(opened.directory, "blocks", None), opened.as_segments]
+    for column in opened.columns[:20]:
         field = Field(column.path, column.type)
-        each += [partial(_tree_zones, found, field)]
-        each += [partial(found.directory, kind, field) for kind in COLUMN_KINDS]
-    for f in range(len(found.filters[:20])):
-        each += [partial(found.bloom_matrices, f), *(partial(found.filter_directory, kind, f) for kind in FILTER_KINDS)]
-    for ask in each:
-        attempt(ask)
+        calls += [partial(_tree_zones, opened, field)]
+        calls += [partial(opened.directory, kind, field) for kind in COLUMN_KINDS]
+    for f in range(len(opened.filters[:20])):
+        calls += [
+            partial(opened.bloom_matrices, f),
+            *(partial(opened.filter_directory, kind, f) for kind in FILTER_KINDS),
+        ]
+    for call in calls:
+        attempt(call)
 
 
-def _tree_zones(found: Snapshot, field: Field) -> None:
-    """Of a column that has an order: of others nobody asks."""
-    if found.number_of(field) is not None:
-        found.tree_zones(field)
+def _tree_zones(opened: Snapshot, field: Field) -> None:
+    """The zone maps of the tree, for a column that has an order: no one reads those of others."""
+    if opened.number_of(field) is not None:
+        opened.tree_zones(field)
 
 
 def attempt(ask: Callable[[], object]) -> None:
-    """Ask for a part of what may be harmed elsewhere."""
+    """Read one part, and pass over an index fault in it."""
     try:
         ask()
     except IndexFault:
@@ -157,7 +160,7 @@ def matrix(data: bytes) -> None:
     at, rows, width, salt, *wanted = _MATRIX.unpack_from(data.ljust(_MATRIX.size, b"\0"))
     store = MemoryStore({"f": data[_MATRIX.size :]})
     shape = Matrix(at, rows, width, salt)
-    if at + shape.nbytes > store.size("f") or not width:  # which whoever knows of a matrix has checked
+    if at + shape.nbytes > store.size("f") or not width:  # readers of matrices check that first
         return
     read_rows(shape, np.array(wanted, np.int64), lambda ranges: store.read_many("f", ranges), "matrix")
 
@@ -187,7 +190,7 @@ def vector(data: bytes) -> None:
 
 
 def manifests(data: bytes) -> None:
-    """What is kept of the manifests of a table."""
+    """The manifests of a table as an index keeps them."""
     text, chunks = unpacked(data)
     store = MemoryStore({"f": file_of(index_file.MANIFESTS, text, chunks)})
     decode_manifests("f", store.size("f"), lambda at, size: store.read("f", at, size), [MANIFEST, DELETES])
@@ -206,11 +209,11 @@ def footer(data: bytes) -> None:
 
 
 def _read_all(opened: pa.NativeFile) -> None:
-    found = read_footer(opened)
-    for leaf in found.leaves[:50]:
-        chunk_bounds(found, leaf)
-        native_filters(opened, found, leaf, 0.01)
-    read_page_index(opened, found, found.leaves[:50])
+    parsed = read_footer(opened)
+    for leaf in parsed.leaves[:50]:
+        chunk_bounds(parsed, leaf)
+        native_filters(opened, parsed, leaf, 0.01)
+    read_page_index(opened, parsed, parsed.leaves[:50])
 
 
 def page_index(data: bytes) -> None:
@@ -226,8 +229,9 @@ def page_index(data: bytes) -> None:
 def index_begin() -> int:
     """Where the page index of the golden file begins."""
     opened = pa.BufferReader(PARQUET.read_bytes())
-    found = read_footer(opened)
-    places = [place for group in found._chunks for each in group for place in (each.column_index, each.offset_index)]
+    parsed = read_footer(opened)
+    chunks = [chunk for group in parsed._chunks for chunk in group]
+    places = [place for chunk in chunks for place in (chunk.column_index, chunk.offset_index)]
     return min(place[0] for place in places if place is not None)
 
 
@@ -242,14 +246,14 @@ def pages(data: bytes) -> None:
 def _read_pages(data: bytes) -> None:
     """Some rows of every row group by their pages, where these are known."""
     opened = pa.BufferReader(data)
-    found = read_footer(opened)
-    for row_group, n in enumerate(found.row_count[:5].tolist()):
-        leaves = range(len(found.head.columns))
-        locations = read_locations(opened, found, row_group, leaves).of(leaves)
+    parsed = read_footer(opened)
+    for row_group, n in enumerate(parsed.row_count[:5].tolist()):
+        leaves = range(len(parsed.head.columns))
+        locations = read_locations(opened, parsed, row_group, leaves).of(leaves)
         if n and locations is not None and locations.has_pages:
-            reader = PageReader("it", opened, found.head, partial(_same, locations))
+            reader = PageReader("it", opened, parsed.head, partial(_same, locations))
             rows = chosen_rows(np.unique([0, n // 2, n - 1]))
-            for table in reader.read(row_group, found.head.schema.names, rows):
+            for table in reader.read(row_group, parsed.head.schema.names, rows):
                 if len(table) != len(rows):
                     raise AssertionError(f"{len(table)} rows instead of {len(rows)}")
 
@@ -275,26 +279,26 @@ def bloom(data: bytes) -> None:
 def locations(data: bytes) -> None:
     """Page locations in a file of some bytes, and what is made of some of its leaves."""
     (size,) = struct.unpack_from("<I", data.ljust(4, b"\0"))
-    found = decode_locations(data[4:], size, "page locations")
-    if len(found.chunks) < 100:
-        again = decode_locations(encode_locations(found), size, "page locations", range(3))
-        assert [*again.chunks] == [leaf for leaf in found.chunks if leaf < 3]
+    decoded = decode_locations(data[4:], size, "page locations")
+    if len(decoded.chunks) < 100:
+        again = decode_locations(encode_locations(decoded), size, "page locations", range(3))
+        assert [*again.chunks] == [leaf for leaf in decoded.chunks if leaf < 3]
 
 
 def location_table(data: bytes) -> None:
     """The table of the page locations of n blocks, and the page locations in the bytes that follow it."""
     n, size = struct.unpack_from("<HH", data.ljust(4, b"\0"))
     body = data[4 + size :]
-    found = location_table_of(decode_chunk(data[4 : 4 + size], "table"), n, len(data), "table")
-    found.page_locations(body[: found.range[1]], "table").take(np.arange(n)[::2])
+    table = location_table_of(decode_chunk(data[4 : 4 + size], "table"), n, len(data), "table")
+    table.page_locations(body[: table.range[1]], "table").take(np.arange(n)[::2])
 
 
 def head(data: bytes) -> None:
     """The head of a file, and the schema that pyarrow reads in it."""
     try:
-        found = FileMetadata(data)
-        found.leaves(["a"])
-        found.footer(0, {})
+        metadata = FileMetadata(data)
+        metadata.leaves(["a"])
+        metadata.footer(0, {})
     except KeyError:
         return
 
@@ -350,7 +354,7 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
 
 
 def run(name: str, data: bytes) -> None:
-    """One input of a target; raises what it must not raise."""
+    """Run a target on one input; an error beyond its promise is raised."""
     target, refusals = TARGETS[name]
     try:
         target(data)

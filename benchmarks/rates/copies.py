@@ -46,7 +46,7 @@ class Copy:
     def blocks(self) -> pa.Table:
         """All blocks, by file and row group: path, row group, rows, bytes."""
         blocks = sec.prune(self.table, "TRUE", strict=True, session_time_zone="UTC").blocks
-        paths = pa.array([self.path(each) for each in blocks["file"].cast(pa.string()).to_pylist()])
+        paths = pa.array([self.path(file) for file in blocks["file"].cast(pa.string()).to_pylist()])
         held = pa.table([paths, blocks["row_group"], blocks["row_count"], blocks["bytes"]], [*BLOCK])
         return held.sort_by([("path", "ascending"), ("row_group", "ascending")])
 
@@ -69,12 +69,12 @@ def copies(setting: Setting, workload: Workload) -> Iterator[Copy]:
     files = setting.scaled(workload.files, least=2)
     home = setting.prepared(f"rates-{workload.name}-{files}", partial(_write, workload=workload, files=files))
     for layout in workload.layouts:
-        for format_, opened in FORMATS.items():
-            found = opened(home, layout, workload)
+        for format_, open_format in FORMATS.items():
+            opened = open_format(home, layout, workload)
             options = {"sort_key": layout.sort_key, "gaps": workload.gaps}
-            table = indexed(home, f"index-{layout.name}-{format_}", found.source, {**options, **workload.filters})
-            bounds = indexed(home, f"bounds-{layout.name}-{format_}", found.source, options)
-            yield Copy(workload, layout, format_, table, bounds, found.data, found.reference)
+            table = indexed(home, f"index-{layout.name}-{format_}", opened.source, {**options, **workload.filters})
+            bounds = indexed(home, f"bounds-{layout.name}-{format_}", opened.source, options)
+            yield Copy(workload, layout, format_, table, bounds, opened.data, opened.reference)
 
 
 def indexed(home: Path, name: str, source: str, options: Mapping[str, Any]) -> Table:
@@ -94,14 +94,14 @@ def generated(copy: Copy) -> pa.Table:
 
 
 def _write(directory: Path, workload: Workload, files: int) -> None:
-    each = workload.groups * workload.rows
-    data = workload.data(files * each)
+    rows_per_file = workload.groups * workload.rows
+    data = workload.data(files * rows_per_file)
     for layout in workload.layouts:
         (directory / layout.name).mkdir()
         ordered = data.sort_by([(name, "ascending") for name in layout.order_by]) if layout.order_by else data
         for i in range(files):
             pq.write_table(
-                ordered.slice(i * each, each),
+                ordered.slice(i * rows_per_file, rows_per_file),
                 directory / layout.name / f"part-{i:04d}.parquet",
                 row_group_size=workload.rows,
                 compression="zstd",
@@ -126,29 +126,29 @@ def _directory(home: Path, layout: Layout, workload: Workload) -> _Opened:
 
 def _iceberg(home: Path, layout: Layout, workload: Workload) -> _Opened:
     """The same files, added to a table of PyIceberg's."""
-    place, told = home / f"iceberg-{layout.name}", home / f"iceberg-{layout.name}" / "table"
-    if not told.exists() or not Path(told.read_text().removeprefix("file://")).exists():  # or it lay elsewhere
+    place, pointer = home / f"iceberg-{layout.name}", home / f"iceberg-{layout.name}" / "table"
+    if not pointer.exists() or not Path(pointer.read_text().removeprefix("file://")).exists():  # or it was moved
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         files = sorted((home / layout.name).glob("*.parquet"))
         table = catalog_in(place).create_table(f"db.{workload.name}", pq.read_schema(files[0]))
         table.add_files([str(file) for file in files])
-        told.write_text(table.metadata_location)
-    metadata = told.read_text()
+        pointer.write_text(table.metadata_location)
+    metadata = pointer.read_text()
     return _Opened(metadata, home / layout.name, StaticTable.from_metadata(metadata))
 
 
 def _delta(home: Path, layout: Layout, workload: Workload) -> _Opened:
     """The same rows, appended file by file by Delta's library."""
-    place, told = home / f"delta-{layout.name}", home / f"delta-{layout.name}.done"
-    if not told.exists():
+    place, done = home / f"delta-{layout.name}", home / f"delta-{layout.name}.done"
+    if not done.exists():
         shutil.rmtree(place, ignore_errors=True)
         properties = WriterProperties(
             compression="ZSTD", max_row_group_size=workload.rows, data_page_row_count_limit=workload.rows // PAGES
         )
         for file in sorted((home / layout.name).glob("*.parquet")):
             write_deltalake(place, pq.read_table(file), mode="append", writer_properties=properties)
-        told.touch()
+        done.touch()
     return _Opened(str(place), place, deltalake.DeltaTable(place))
 
 

@@ -1,7 +1,7 @@
 """Events of a web shop: look-ups, times, texts, rare values, functions, the newest ten, a join with a small side.
 
-As generated, events come in batches: a file holds some of the events of a time that ten files share, in no order, as
-consumers of a queue leave them. Clustered, they lie by their time.
+As generated, ten files share a span of time, and hold its events in no order, as consumers of a queue leave them.
+Clustered, events are sorted by time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VOUCHER_EVERY = 50_000  # events
 
 
 def events(rows: int) -> pa.Table:
-    """So many events; the same for the same number."""
+    """Generate events, the same for the same number."""
     rng = np.random.default_rng(41)
     number = np.arange(rows)
     user = rng.integers(0, max(1, rows // PER_USER), rows) * 7_919
@@ -53,12 +53,12 @@ def events(rows: int) -> pa.Table:
 
 
 def _emails(user: np.ndarray) -> pa.Array:
-    """The addresses of users, as they wrote them."""
-    return pa.array([f"{'User' if each % 3 else 'user'}.{each}@Example.com" for each in user.tolist()])
+    """The addresses of users, in either case as they typed them."""
+    return pa.array([f"{'User' if number % 3 else 'user'}.{number}@Example.com" for number in user.tolist()])
 
 
 def questions(data: pa.Table) -> tuple[Question, ...]:
-    """What is asked; the values are those of events in the middle of the table."""
+    """The questions, with values of events in the middle of the table."""
     some = data.slice(len(data) // 2, 1_001).sort_by("user_id")
     one = some.slice(len(some) // 2, 1).to_pylist()[0]  # a user whom bounds do not rule out
     users, orders = data["user_id"].unique(), data["order_id"].drop_null()

@@ -12,12 +12,12 @@ LOGGER = "com.example.payments.RetryPolicy"
 
 
 def lines(rows: int) -> pa.Table:
-    """So many log lines."""
+    """Generate log lines."""
     return log_lines(0, -(-rows // UNIT) * UNIT).slice(0, rows)
 
 
 def questions(data: pa.Table) -> tuple[Question, ...]:
-    """What is asked; the values are those of lines in the middle of the table."""
+    """The questions, with values of lines in the middle of the table."""
     middle = data.slice(len(data) // 2, 1_000)
     request = middle["message"][0].as_py().rsplit("request=")[-1][:16]
     address = next(m.split(" from ")[1].split(" ")[0] for m in middle["message"].to_pylist() if " from " in m)

@@ -107,17 +107,18 @@ def _techniques(scans: Sequence[Measured]) -> Iterator[str]:
     )
     yield "| technique | scans that ask for it | in which it prunes | blocks before | pruned | median where it prunes |"
     yield "|---|---|---|---|---|---|"
-    for each in techniques(scans):
-        share = _percent(each.pruned, each.before)
-        yield f"| {each.name} | {each.scans:,} | {each.effective:,} | {each.before:,} | {share} | {each.median:.1%} |"
+    for technique in techniques(scans):
+        counts = f"{technique.scans:,} | {technique.effective:,} | {technique.before:,}"
+        shares = f"{_percent(technique.pruned, technique.before)} | {technique.median:.1%}"
+        yield f"| {technique.name} | {counts} | {shares} |"
     yield ""
 
 
-def _groups(found: Iterable[Group]) -> Iterator[str]:
+def _groups(tables: Iterable[Group]) -> Iterator[str]:
     heads = ("scans", "blocks", *TECHNIQUES, "kept", "ideal", "kept over ideal, where served", FOOTERS, ALONE)
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
-    for group in found:
+    for group in tables:
         pruned = (_percent(group.pruned[name], group.all) for name in TECHNIQUES)
         kept, ideal = group.served
         others = (f"{group.others[name]:,}" if name in group.others else "" for name in (FOOTERS, ALONE))
@@ -133,7 +134,7 @@ def _groups(found: Iterable[Group]) -> Iterator[str]:
     yield ""
 
 
-def _formats(found: Sequence[Group]) -> Iterator[str]:
+def _formats(tables: Sequence[Group]) -> Iterator[str]:
     yield "## Beside the table formats' own skipping\n"
     yield _paragraph(
         "Blocks of the files that PyIceberg's `plan_files` and deltalake's fragments leave by the bounds in their"
@@ -141,7 +142,7 @@ def _formats(found: Sequence[Group]) -> Iterator[str]:
     )
     yield "| table | blocks | its own library | secateur | ideal |"
     yield "|---|---|---|---|---|"
-    for group in found:
+    for group in tables:
         for name, blocks in group.others.items():
             if name not in (ALONE, FOOTERS):
                 yield f"| {group.table} | {group.all:,} | {name}: {blocks:,} | {group.kept:,} | {group.ideal:,} |"
@@ -156,10 +157,10 @@ def _queries(rates: Rates) -> Iterator[str]:
     )
     yield f"| benchmark | queries | blocks | {ALONE} | with the index |"
     yield "|---|---|---|---|---|"
-    for table, each in groupby(rates.queries, lambda query: query.table):
-        read = list(each)
-        sums = " | ".join(f"{sum(getattr(q, unit) for q in read):,}" for unit in ("all", "alone", "pruned"))
-        yield f"| {table} | {', '.join(str(q.query) for q in read)} | {sums} |"
+    for table, of_table in groupby(rates.queries, lambda query: query.table):
+        queries = list(of_table)
+        sums = " | ".join(f"{sum(getattr(q, unit) for q in queries):,}" for unit in ("all", "alone", "pruned"))
+        yield f"| {table} | {', '.join(str(q.query) for q in queries)} | {sums} |"
     yield ""
 
 

@@ -48,7 +48,7 @@ def draw_scans(scans: Sequence[Measured], other: str, path: Path) -> None:
         figure, axis = _figure(len(scans))
         for row, scan in enumerate(scans):
             shares = [
-                100 * each / scan.all.blocks for each in (scan.others[other], scan.kept.blocks, scan.ideal.blocks)
+                100 * blocks / scan.all.blocks for blocks in (scan.others[other], scan.kept.blocks, scan.ideal.blocks)
             ]
             axis.barh(row, shares[0], 0.62, color=OTHER, label=None if row else other)
             axis.barh(row, shares[1], 0.36, color=KEPT, label=None if row else "secateur")

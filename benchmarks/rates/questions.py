@@ -1,4 +1,4 @@
-"""What is asked of a table, and the workloads that ask."""
+"""Questions to a table, and the workloads that ask them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Question:
 
     name: str
     sql: str
-    served: str = ""  # the structures of the index that are there for it; empty: none is, and no goal is set
+    served: str = ""  # the structures of the index that serve it; empty: none does, and no goal is set
     order_by: str = ""
     limit: int | None = None
     keys: Keys | None = None
 
     @property
     def technique(self) -> str:
-        """What the field calls the technique that is asked for beside that of filters."""
+        """The usual name of the technique that the question asks for besides filters."""
         if self.keys is not None:
             return "join"
         return "top-n" if self.order_by else "limit" if self.limit else "filter"
@@ -54,7 +54,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Workload:
-    """A table in some orders, and what is asked of it."""
+    """A table in some orders, and the questions to it."""
 
     name: str
     files: int

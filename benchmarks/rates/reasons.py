@@ -6,7 +6,7 @@ from benchmarks.rates.scans import Measured
 
 
 def reason(scan: Measured) -> str:
-    """What the index cannot know of the blocks that are kept in vain."""
+    """Why the index cannot rule out the blocks that are kept in vain."""
     excess = scan.kept.blocks - scan.ideal.blocks
     match scan.technique:
         case "top-n":

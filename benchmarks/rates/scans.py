@@ -1,4 +1,4 @@
-"""One scan measured: what there is, what pruning leaves, what it cannot do without."""
+"""One scan measured: all blocks, those that pruning leaves, and those that hold a match."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Amount:
 
 @dataclass(frozen=True)
 class Measured:
-    """One scan: all of its table, what pruning keeps and what it needs, and what others keep."""
+    """One scan: all of its table, what pruning keeps, what holds a match, and what others keep."""
 
     table: str  # workload, layout and format
     name: str
     text: str
     technique: str
-    served: str  # the structures that are there for it; empty: none is, and there is no goal
+    served: str  # the structures that serve it; empty: none does, and there is no goal
     all: Amount
     kept: Amount
     ideal: Amount
@@ -91,7 +91,7 @@ def measured(copy: Copy, rows: Rows, question: Question) -> Measured:
 def _stepwise(copy: Copy, question: Question) -> tuple[Scan, dict[str, int]]:
     """The plan of a question, and what each technique prunes of what those before it left.
 
-    Bounds and filters decide together, so what bounds do alone is told by an index without filters.
+    Bounds and filters decide together, so what bounds prune alone is measured with an index without filters.
     """
     steps = [(ZONE_MAPS, _plan(copy.bounds, question.sql)), (FILTERS, _plan(copy.table, question.sql))]
     if question.keys is not None:
@@ -125,6 +125,6 @@ def _first_rows(copy: Copy, plan: Scan, expected: list[object]) -> np.ndarray:
     assert plan.order_by is not None
     search = FirstRows(plan, plan.fields())
     search.run()
-    found = search.ranked.rows[plan.order_by.names[0]].to_pylist()
-    assert found == expected, f"{copy.name}: {plan.report.predicate} has other first rows"
+    values = search.ranked.rows[plan.order_by.names[0]].to_pylist()
+    assert values == expected, f"{copy.name}: {plan.report.predicate} has other first rows"
     return _chosen(copy, plan, np.flatnonzero(~search.unread))

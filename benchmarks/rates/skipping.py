@@ -1,4 +1,4 @@
-"""What others skip by bounds: the libraries of table formats whole files, by their metadata, pyarrow row groups."""
+"""What others skip by bounds: the libraries of table formats skip whole files, and pyarrow skips row groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlglot import exp
 from benchmarks.rates.copies import Copy
 from benchmarks.rates.questions import Question
 
-ice: Any = expressions  # whose constructors are given names of columns
+ice: Any = expressions  # untyped, for its constructors get names of columns here
 
 COMPARED: Mapping[type[exp.Expr], Any] = {
     exp.EQ: ice.EqualTo,
@@ -52,8 +52,8 @@ def formats_own(copy: Copy, question: Question) -> dict[str, np.ndarray]:
             return {"PyIceberg": _in_files(copy, {task.file.file_path for task in tasks})}
         case DeltaTable() as delta:
             data = delta.to_pyarrow_dataset()
-            found = data.get_fragments(filter=in_arrow(pushed(question.sql), data.schema))
-            return {"deltalake": _in_files(copy, {copy.path(unquote(each.path)) for each in found})}
+            fragments = data.get_fragments(filter=in_arrow(pushed(question.sql), data.schema))
+            return {"deltalake": _in_files(copy, {copy.path(unquote(fragment.path)) for fragment in fragments})}
     files = list(ds.dataset(str(copy.home), format="parquet").get_fragments())
     condition = in_arrow(pushed(question.sql), files[0].physical_schema)
     left = np.zeros(len(copy.blocks), bool)
@@ -69,14 +69,14 @@ def _in_files(copy: Copy, paths: set[str]) -> np.ndarray:
 
 
 def in_arrow(condition: expressions.BooleanExpression, schema: pa.Schema) -> pc.Expression:
-    """A condition as pyarrow has it."""
+    """A condition as an expression of pyarrow."""
     fields = [{"field-id": i, "names": [name]} for i, name in enumerate(schema.names, 1)]
     bound = bind(pyarrow_to_schema(schema, NameMapping.model_validate(fields)), condition, case_sensitive=True)
     return pc.scalar(True) if isinstance(bound, ice.AlwaysTrue) else expression_to_pyarrow(bound)
 
 
 def pushed(sql: str) -> expressions.BooleanExpression:
-    """The conjuncts that the libraries know, as engines push them; the others are left to the rows."""
+    """The conjuncts that the libraries can evaluate, as engines push them down; rows are checked for the others."""
     whole = sqlglot.parse_one(sql, read="spark")
     known: list[expressions.BooleanExpression] = []
     for conjunct in whole.flatten() if isinstance(whole, exp.And) else [whole]:
@@ -106,7 +106,7 @@ def _condition(node: exp.Expr) -> expressions.BooleanExpression:
                 ice.GreaterThanOrEqual(_column(node.this), low), ice.LessThanOrEqual(_column(node.this), high)
             )
         case exp.In() if node.expressions:
-            return ice.In(_column(node.this), [_value(each) for each in node.expressions])
+            return ice.In(_column(node.this), [_value(literal) for literal in node.expressions])
         case exp.Like():
             return _prefix(_column(node.this), _value(node.expression))
     if type(node) in COMPARED:
@@ -116,7 +116,7 @@ def _condition(node: exp.Expr) -> expressions.BooleanExpression:
 
 def _prefix(column: str, pattern: Any) -> expressions.BooleanExpression:
     text = str(pattern)
-    if not text.endswith("%") or any(each in text[:-1] for each in "%_"):
+    if not text.endswith("%") or any(wildcard in text[:-1] for wildcard in "%_"):
         raise NotPushed
     return ice.StartsWith(column, text[:-1])
 

@@ -43,7 +43,7 @@ class QueryRead:
 
 @dataclass
 class SqlScans:
-    """The scans with filters of all queries, what whole queries read, and what could not be looked at."""
+    """The scans with filters of all queries, the blocks that whole queries read, and notes on scans left out."""
 
     scans: list[Measured] = field(default_factory=list)
     queries: list[QueryRead] = field(default_factory=list)
@@ -55,18 +55,18 @@ def sql_scans(setting: Setting, spark: SparkSession, sparse: int = 1) -> SqlScan
 
     Raises AssertionError if answers differ, or a block is lost.
     """
-    found = SqlScans()
+    measured = SqlScans()
     for bench in sql_benches(setting, sparse):
-        with enabled(spark, [each.table for each in bench.tables.values()]):
-            for each in bench.tables.values():
-                spark.read.parquet(str(each.directory)).createOrReplaceTempView(each.name)
+        with enabled(spark, [table.table for table in bench.tables.values()]):
+            for table in bench.tables.values():
+                spark.read.parquet(str(table.directory)).createOrReplaceTempView(table.name)
             for number, query in bench.queries.items():
-                _run(spark, bench, number, query, found)
+                _run(spark, bench, number, query, measured)
         spark.conf.unset(SWITCH)
-    return found
+    return measured
 
 
-def _run(spark: SparkSession, bench: SqlBench, number: int, query: str, found: SqlScans) -> None:
+def _run(spark: SparkSession, bench: SqlBench, number: int, query: str, measured: SqlScans) -> None:
     answers, plans = [], []
     for switch in ("false", "true"):
         spark.conf.set(SWITCH, switch)
@@ -77,7 +77,7 @@ def _run(spark: SparkSession, bench: SqlBench, number: int, query: str, found: S
     alone, pruned = ([(name, -(-rows // bench.rows)) for name, rows in rows_read(plan)] for plan in plans)
     everything = sum(len(bench.tables[name].blocks) for name, _ in alone)
     read = (everything, sum(blocks for _, blocks in alone), sum(blocks for _, blocks in pruned))
-    found.queries.append(QueryRead(bench.label, number, *read))
+    measured.queries.append(QueryRead(bench.label, number, *read))
     for leaf in leaves(plans[1]):
         if leaf.getClass().getSimpleName() == "BatchScanExec":
             table = bench.tables[Path(leaf.table().name()).name]
@@ -85,11 +85,11 @@ def _run(spark: SparkSession, bench: SqlBench, number: int, query: str, found: S
             assert plan is not None, "the driver keeps the plans of the last hundred scans"
             if narrowed is not None and rows_out(leaf) > int(narrowed.survivors.blocks.row_count.sum()):
                 narrowed = None  # the same scan stands in the plan twice, once without the values of the join
-            _add(found, bench, f"query {number}, {table.name}", table, plan, narrowed)
+            _add(measured, bench, f"query {number}, {table.name}", table, plan, narrowed)
 
 
 def _add(
-    found: SqlScans, bench: SqlBench, name: str, table: SqlTable, plan: PlannedScan, narrowed: PlannedScan | None
+    measured: SqlScans, bench: SqlBench, name: str, table: SqlTable, plan: PlannedScan, narrowed: PlannedScan | None
 ) -> None:
     """Measure one scan, if it has a filter, values of a join, or a limit."""
     last = plan if narrowed is None else narrowed
@@ -103,7 +103,7 @@ def _add(
     try:
         ideal = table.rows.holding(question)
     except (duckdb.Error, sqlglot.ParseError) as error:
-        found.notes.append(f"{bench.label}: {name} was not looked at: {str(error).splitlines()[0]}")
+        measured.notes.append(f"{bench.label}: {name} was not looked at: {str(error).splitlines()[0]}")
         return
     kept = np.zeros(len(table.blocks), bool)
     kept[last.survivors.blocks.row_group] = True
@@ -111,7 +111,7 @@ def _add(
     rows = last.report.stages[-1].after.rows
     columns = {column.name for condition in conditions for column in condition.find_all(exp.Column)}
     text = " AND ".join(condition.sql("spark") for condition in conditions)
-    found.scans.append(
+    measured.scans.append(
         Measured(
             bench.label,
             name,

@@ -27,9 +27,9 @@ class Source:
 
     make: Callable[..., Bench]
     factor: float  # at scale 1
-    least_factor: float  # that its generator makes
+    least_factor: float  # the generator's least
     every: int  # n-th query, at scale 1
-    least_scale: float = 0.0  # from which on it is measured
+    least_scale: float = 0.0  # it is left out below
 
 
 SOURCES = {
@@ -57,8 +57,8 @@ class SqlTable:
     @cached_property
     def blocks(self) -> list[tuple[int, int]]:
         """The rows and bytes of every block."""
-        found = pq.read_metadata(self.directory / "a.parquet")
-        groups = [found.row_group(i) for i in range(found.num_row_groups)]
+        metadata = pq.read_metadata(self.directory / "a.parquet")
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         return [(g.num_rows, sum(g.column(i).total_compressed_size for i in range(g.num_columns))) for g in groups]
 
     def amount(self, chosen: np.ndarray, rows: int | None = None) -> Amount:
@@ -78,20 +78,20 @@ class SqlBench:
 
 
 def sql_benches(setting: Setting, sparse: int) -> list[SqlBench]:
-    """Both benchmarks in both layouts; at a small scale, fewer queries of less data. Of these each n-th."""
-    found = []
+    """Both benchmarks in both layouts; at a small scale, fewer queries of less data. Takes each n-th query."""
+    benches = []
     for name, source in SOURCES.items():
         if setting.scale < source.least_scale:
             continue
         factor = max(source.least_factor, source.factor * setting.scale)
         home = setting.prepared(f"rates-{name}-{factor:g}", partial(_write, make=partial(source.make, factor=factor)))
-        told = json.loads((home / "queries.json").read_text())
+        saved = json.loads((home / "queries.json").read_text())
         every = max(1, round(source.every / setting.scale)) * sparse
-        queries = {int(number): query for number, query in list(told["queries"].items())[::every]}
+        queries = {int(number): query for number, query in list(saved["queries"].items())[::every]}
         for layout in LAYOUTS:
-            tables = {path.name: _table(home, path, told["rows"]) for path in sorted((home / layout).iterdir())}
-            found.append(SqlBench(f"{name}, {layout}, SQL", told["rows"], tables, queries))
-    return found
+            tables = {path.name: _table(home, path, saved["rows"]) for path in sorted((home / layout).iterdir())}
+            benches.append(SqlBench(f"{name}, {layout}, SQL", saved["rows"], tables, queries))
+    return benches
 
 
 def _write(directory: Path, make: Callable[[Path], Bench]) -> None:

@@ -27,7 +27,7 @@ class Group:
     kept: int
     ideal: int
     pruned: dict[str, int]
-    others: dict[str, int]  # of whoever looked at all of the scans
+    others: dict[str, int]  # blocks kept by engines that have figures of all the scans
     served: tuple[int, int]  # kept and ideal of the scans for which the index has a structure
 
     def share(self, blocks: int) -> float:
@@ -52,19 +52,19 @@ def groups(scans: Iterable[Measured]) -> Iterator[Group]:
     by_table: dict[str, list[Measured]] = {}
     for scan in scans:
         by_table.setdefault(scan.table, []).append(scan)
-    for table, each in by_table.items():
-        names = set.intersection(*(set(scan.others) for scan in each))
+    for table, of_table in by_table.items():
+        names = set.intersection(*(set(scan.others) for scan in of_table))
         yield Group(
             table,
-            len(each),
-            sum(scan.all.blocks for scan in each),
-            sum(scan.kept.blocks for scan in each),
-            sum(scan.ideal.blocks for scan in each),
-            {name: sum(scan.pruned.get(name, 0) for scan in each) for name in TECHNIQUES},
-            {name: sum(scan.others[name] for scan in each) for name in sorted(names)},
+            len(of_table),
+            sum(scan.all.blocks for scan in of_table),
+            sum(scan.kept.blocks for scan in of_table),
+            sum(scan.ideal.blocks for scan in of_table),
+            {name: sum(scan.pruned.get(name, 0) for scan in of_table) for name in TECHNIQUES},
+            {name: sum(scan.others[name] for scan in of_table) for name in sorted(names)},
             (
-                sum(scan.kept.blocks for scan in each if scan.served),
-                sum(scan.ideal.blocks for scan in each if scan.served),
+                sum(scan.kept.blocks for scan in of_table if scan.served),
+                sum(scan.ideal.blocks for scan in of_table if scan.served),
             ),
         )
 
@@ -75,7 +75,7 @@ def techniques(scans: Sequence[Measured]) -> Iterator[Technique]:
         asked = [scan for scan in scans if scan.technique in ASKED[name]]
         pairs = [(_before(scan, name), scan.pruned.get(name, 0)) for scan in asked]
         shares = [pruned / before for before, pruned in pairs if pruned]
-        before, pruned = (sum(each) for each in zip(*pairs, strict=True)) if pairs else (0, 0)
+        before, pruned = (sum(counts) for counts in zip(*pairs, strict=True)) if pairs else (0, 0)
         yield Technique(name, len(asked), len(shares), before, pruned, statistics.median(shares) if shares else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Which blocks hold a match: every row looked at by DuckDB, which has no part in pruning."""
+"""The blocks that hold a match, by DuckDB, which looks at every row and has no part in pruning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ideal:
     """The blocks that a question cannot do without."""
 
     blocks: np.ndarray  # bool of shape (n_blocks,)
-    rows: int  # that are its answer
+    rows: int  # of the answer
 
 
 class Rows:
@@ -41,20 +41,20 @@ class Rows:
 
     def holding(self, question: Question) -> Ideal:
         """The blocks that a question needs: of a limit without order, as few as can be."""
-        found = self._ask("block_", question)
-        counts = np.bincount(found["block_"].to_numpy(), minlength=self._n)
+        rows = self._ask("block_", question)
+        counts = np.bincount(rows["block_"].to_numpy(), minlength=self._n)
         if question.limit is None or question.order_by:
-            return Ideal(counts > 0, len(found))
+            return Ideal(counts > 0, len(rows))
         best = np.argsort(-counts, kind="stable")
         enough = int(np.searchsorted(np.cumsum(counts[best]), question.limit)) + 1
         chosen = np.zeros(self._n, bool)
         chosen[best[:enough]] = True
-        return Ideal(chosen & (counts > 0), min(question.limit, len(found)))
+        return Ideal(chosen & (counts > 0), min(question.limit, len(rows)))
 
     def met_apart(self, question: Question, blocks: np.ndarray) -> int:
-        """In how many of some blocks every condition is met by some row, where there are several."""
-        conditions = [each.sql("spark") for each in conjuncts(sqlglot.parse_one(question.sql, read="spark").unnest())]
-        parts = [Question("", condition) for condition in conditions]
+        """The number of blocks in which some row meets each condition; 0 for a single condition."""
+        conditions = conjuncts(sqlglot.parse_one(question.sql, read="spark").unnest())
+        parts = [Question("", condition.sql("spark")) for condition in conditions]
         if question.keys is not None:
             parts.append(Question("", "TRUE", keys=question.keys))
         if len(parts) < 2 or not blocks.any():
@@ -62,7 +62,7 @@ class Rows:
         return int(np.logical_and.reduce([blocks, *(self.holding(part).blocks for part in parts)]).sum())
 
     def first_values(self, question: Question) -> list[object]:
-        """The values of the first rows of an order, in it."""
+        """The values of the first rows of an order, in that order."""
         column = question.order_by.split()[0]
         return list(self._ask(column, question)[column].to_pylist())
 
@@ -81,7 +81,7 @@ class Rows:
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
     """The conditions that all have to be met, without those that Spark adds for a join: TRUE, and IS NOT NULL."""
     if isinstance(condition, exp.And):
-        return [part for each in condition.flatten() for part in conjuncts(each.unnest())]
+        return [part for operand in condition.flatten() for part in conjuncts(operand.unnest())]
     is_plain = isinstance(condition, exp.Boolean) and condition.this
     added = isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is)
     return [] if is_plain or added else [condition]

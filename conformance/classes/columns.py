@@ -1,4 +1,4 @@
-"""B, continued: schemas that change, so that files differ in what columns they have, and of which types (C12, C13)."""
+"""B, continued: changing schemas, and files that differ in their columns and types (C12, C13)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def a_column_under_the_name_of_another(table: IcebergTable) -> None:
 
 @C12.case(ICEBERG, version=3)
 def a_column_with_a_default(table: IcebergTable) -> None:
-    """Rows of before have the default, which no file holds."""
+    """Earlier rows have the default, which no file holds."""
     table.write({"0.parquet": numbered(kept=[1, 2, 3, 4])}, row_group_size=2)
     table.index(look_up=["kept"])
     table.add("k", LongType(), default=7)

@@ -69,7 +69,7 @@ def a_past_version(table: DeltaTable) -> None:
     table.write({"new.parquet": numbered(30, a=[0, 5, 40])})
     table.ask_at(before, POINTS, "the past, by the index of then")
     table.refresh()
-    table.ask_at(before, POINTS, "the past, by the index of now")
+    table.ask_at(before, POINTS, "the past, by the current index")
     table.ask(POINTS, "the present")
 
 
@@ -80,8 +80,8 @@ def the_past_and_a_rollback(table: IcebergTable) -> None:
     table.rewrite(["0.parquet", "1.parquet"], {"new.parquet": numbered(40, a=[3, 14, 100], s=[None, "x", "x"])})
     table.index(look_up=["a"])
     questions = [*POINTS, "a = 100"]
-    table.ask(questions, "with an index of now")
-    table.ask_at(past, questions, "at the past, with an index of now")
+    table.ask(questions, "with a current index")
+    table.ask_at(past, questions, "at the past, with a current index")
     now = table.snapshot()
     table.roll_back(past)
     table.ask_around_a_refresh(questions, "a rollback")
@@ -267,7 +267,7 @@ def a_summary_file_is_stale(table: Table) -> None:
     pq.write_metadata(table.rows.schema, table.directory / "_metadata", metadata_collector=footers)
     table.examine(POINTS, look_up=["a"])
     table.rewrite(["0.parquet"], {"0.parquet": numbered(a=[25, 99, 14], s=["y", None, "x"])})
-    table.ask_around_a_refresh(POINTS, "a file that the summary tells of was another")
+    table.ask_around_a_refresh(POINTS, "the summary describes another file")
 
 
 C7 = bug_class(

@@ -44,7 +44,7 @@ def files_without_statistics_hold_the_first_rows(table: Table) -> None:
 
 @C48.case()
 def text_longer_than_bounds(table: Table) -> None:
-    """What bounds are cut to is equal for all of it."""
+    """All texts have the same bounds once these are cut."""
     texts = ["x" * 70 + end for end in ("b", "a", "\U0010ffff", "", "aa")] + ["x", "y", None]
     table.write({"0.parquet": numbered(a=texts)}, row_group_size=1)
     table.examine([*firsts(*BOTH_WAYS), *firsts("a DESC", where="a LIKE 'x%'")], clustered_by=["a"])

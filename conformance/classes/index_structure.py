@@ -59,7 +59,7 @@ def filters_in_files(table: Table) -> None:
 
 @C36.case()
 def filters_of_an_unknown_hash(table: Table) -> None:
-    """All their bits are 0: who believes them finds nothing."""
+    """All their bits are 0: an engine that trusts them finds nothing."""
     for i in range(3):
         table.write({f"{i}.parquet": values_without_order(i * 40)}, row_group_size=10, **FILTERS)
     for path in table.directory.rglob("*.parquet"):
@@ -75,7 +75,7 @@ UNKNOWN = b"\x1c\x2c\x00\x00\x1c\x1c\x00\x00\x00"
 
 
 def blind(path: Path) -> None:
-    """A file whose filters say that their hash is one that nobody knows, and have no bit set."""
+    """Gives the filters of a file an unknown hash and clears their bits."""
     data = bytearray(path.read_bytes())
     at = 0
     while (at := data.find(XXHASH_AND_UNCOMPRESSED, at)) >= 0:
@@ -132,7 +132,7 @@ ODD = ["a b", "50%", "%20", "x+y", "a/b", "k=v", "ä", "🦊", "a'b", "#?", "a\\
 @C41.case(partitioned_by=("s",))
 def odd_partition_values(table: Table) -> None:
     rows = [numbered(i * 2, a=[i, i + 100], s=pa.array([value] * 2, pa.string())) for i, value in enumerate(ODD)]
-    table.write({f"{i}.parquet": each for i, each in enumerate(rows)})
+    table.write({f"{i}.parquet": data for i, data in enumerate(rows)})
     questions = ["s = '" + s.replace("\\", "\\\\").replace("'", "\\'") + "'" for s in ODD if s is not None]
     questions += ["s IS NULL", "s LIKE '%/%'", "s > 'a'", "a = 3 AND s = 'x+y'", "NOT (s = '50%')"]
     table.examine(questions, look_up=["a"])

@@ -1,4 +1,4 @@
-"""E, continued: parts of blocks that are skipped, and rows that are there and yet are not."""
+"""E, continued: parts of blocks that are skipped, and deleted rows."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ C43 = bug_class(
 
 @C43.case(version=3)
 def rows_keep_their_ids_and_move(table: IcebergTable) -> None:
-    """Version 3 numbers rows, beginning anew in no file; files are rewritten and manifests merged."""
+    """Version 3 numbers rows through all files; files are rewritten and manifests merged."""
     for i in range(3):
         table.write({f"{i}.parquet": numbered(i * 10, a=range(i * 10, i * 10 + 10))}, row_group_size=5)
     table.index(look_up=["a"])

@@ -72,7 +72,7 @@ C27 = bug_class(27, "Negations and NULL", "Rows of NULL were dropped by a negati
 def blocks_of_one_value_and_null(table: Table) -> None:
     """Blocks of one value, of one value and NULL, and of NULL only."""
     s = ["A", "A", "A", None, None, None, "B", "A", "B", None]
-    rows = numbered(s=s, v=[None if each is None else "AB".index(each) + 1 for each in s])
+    rows = numbered(s=s, v=[None if text is None else "AB".index(text) + 1 for text in s])
     table.write({"a.parquet": rows}, row_group_size=2, write_page_index=True)
     shapes = ["NOT ({c} = {v})", "{c} != {v}", "NOT ({c} <=> {v})", "{c} NOT IN ({v})", "NOT ({c} > {v})"]
     shapes.append("NOT ({c} BETWEEN {v} AND {v})")
@@ -97,7 +97,7 @@ def names_that_are_alike(table: Table) -> None:
             "p": [i, i],
             "part": [i % 2, i % 2],
         }
-        if table.format == PARQUET:  # Iceberg has no two columns of which one reads as a field of the other
+        if table.format == PARQUET:  # in Iceberg no column may be named like a field of another
             columns["st.v"] = [i + 300, i + 400]
         names = list(columns) if i % 2 else list(reversed(columns))
         table.write({f"{i}.parquet": numbered(i * 2, **{name: columns[name] for name in names})})
@@ -152,7 +152,7 @@ def random_numbers(table: Table) -> None:
     for_filters(table)
     table.index(look_up=["a"])
     texts = ("a = 4 OR rand() < 2", "uuid() IS NOT NULL", "NOT (rand() > 2)", "a = 4 AND rand() < 2")
-    table.ask([*map(Rows, texts), *(Rows(each, limit=5) for each in texts)], "with an index")
+    table.ask([*map(Rows, texts), *(Rows(where, limit=5) for where in texts)], "with an index")
 
 
 C31 = bug_class(31, "LIMIT before the filter", "Rows that may match were counted as rows that do.")
@@ -162,9 +162,9 @@ C31 = bug_class(31, "LIMIT before the filter", "Rows that may match were counted
 def limits_that_blocks_seem_to_fill(table: Table) -> None:
     for_filters(table)
     texts = ["a > 100", "a >= 0", "a >= 0 AND other = 3", "a % 4 = 0", "other = 6 OR a = 3", "s IS NULL", "s LIKE '%4'"]
-    table.examine([Rows(each, limit=limit) for each in texts for limit in (0, 1, 9, 10, 11, 99, 1000)], look_up=["a"])
+    table.examine([Rows(where, limit=limit) for where in texts for limit in (0, 1, 9, 10, 11, 99, 1000)], look_up=["a"])
     table.delete(*range(0, 100, 3))
-    table.ask([Rows(each, limit=limit) for each in texts for limit in (1, 9, 40, 1000)], "after deletes")
+    table.ask([Rows(where, limit=limit) for where in texts for limit in (1, 9, 40, 1000)], "after deletes")
 
 
 C32 = bug_class(32, "OR with a side without an index", "The side that had one decided alone.")

@@ -54,7 +54,9 @@ def manifests_lack_metrics(table: Table) -> None:
     """Of a directory: files without statistics beside files with some."""
     for i in range(len(METRICS) + 1):
         metrics = (
-            {"metrics": [each for j, each in enumerate(METRICS) if j != i]} if isinstance(table, IcebergTable) else {}
+            {"metrics": [metric for j, metric in enumerate(METRICS) if j != i]}
+            if isinstance(table, IcebergTable)
+            else {}
         )
         table.write({f"{i}.parquet": with_nulls(i * 8)}, write_statistics=i % 2 == 0, **metrics)
     table.examine(NULL_TESTS)

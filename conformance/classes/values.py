@@ -1,4 +1,4 @@
-"""C. The value domain: NaN, zeros, cut text, units, scales, and what else compares otherwise than it seems."""
+"""C. The value domain: NaN, zeros, cut text, units, scales, and other comparisons that surprise."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def long_texts_and_binaries(table: Table) -> None:
     texts.append("x" * 63 + last)
     binaries = [b"\xff" * n for n in (63, 64, 65, 99)] + [b"a" + b"\xff" * n for n in (62, 63, 64, 99)] + [b""]
     table.write({"a.parquet": numbered(s=texts, b=binaries)}, row_group_size=1, write_page_index=True)
-    questions = [f"s > {text(t)}" for each in texts for t in (each, each[:-1])]
-    questions += [f"s = {text(t)}" for each in texts for t in (each, each + "a")]
-    questions += [f"startswith(s, {text(t)})" for each in texts for t in (each, each[:15])]
-    questions += [f"b = {binary(each)}" for each in binaries]
-    table.examine([*questions, *(f"b >= {binary(b)}" for each in binaries for b in (each + b"\0", each[:-1]))])
+    questions = [f"s > {text(t)}" for whole in texts for t in (whole, whole[:-1])]
+    questions += [f"s = {text(t)}" for whole in texts for t in (whole, whole + "a")]
+    questions += [f"startswith(s, {text(t)})" for whole in texts for t in (whole, whole[:15])]
+    questions += [f"b = {binary(blob)}" for blob in binaries]
+    table.examine([*questions, *(f"b >= {binary(b)}" for blob in binaries for b in (blob + b"\0", blob[:-1]))])
 
 
 C19 = bug_class(
@@ -129,12 +129,12 @@ def moments(unit: str) -> pa.Table:
 
 
 def questions_of_time() -> list[str]:
-    found = [f"ts {op} TIMESTAMP '{t}'" for t in TIMES for op in ("=", "<")]
-    found += [f"ts {op} TIMESTAMP '{t}Z'" for t in TIMES[:4] for op in ("=", ">=")]
-    found += [f"{c} > '{t}'" for t in TIMES for c in ("ts", "local")]
-    found += [f"local {op} TIMESTAMP_NTZ '{t}'" for t in TIMES for op in ("=", ">=")]
-    found += ["ts = DATE '2024-11-03'", "local < DATE '2024-03-10'", "ts > TIMESTAMP '1969-12-31 23:00:00.000500Z'"]
-    return found
+    questions = [f"ts {op} TIMESTAMP '{t}'" for t in TIMES for op in ("=", "<")]
+    questions += [f"ts {op} TIMESTAMP '{t}Z'" for t in TIMES[:4] for op in ("=", ">=")]
+    questions += [f"{c} > '{t}'" for t in TIMES for c in ("ts", "local")]
+    questions += [f"local {op} TIMESTAMP_NTZ '{t}'" for t in TIMES for op in ("=", ">=")]
+    questions += ["ts = DATE '2024-11-03'", "local < DATE '2024-03-10'", "ts > TIMESTAMP '1969-12-31 23:00:00.000500Z'"]
+    return questions
 
 
 @C20.case()
@@ -164,13 +164,14 @@ def questions_of_intervals() -> list[str]:
     """On both sides of a comparison, written in several ways, and beside one literal that comes twice."""
     noon = "TIMESTAMP '2020-10-25 12:00:00'"
     lengths = ["24 HOURS", "1 DAY", "'1 00:30' DAY TO MINUTE", "23 HOURS", "90000 SECONDS", "-2 DAYS", "1 MONTH"]
-    found = [f"ts + INTERVAL {length} {op} {noon}" for length in lengths for op in ("=", "<", ">=")]
-    found += [f"ts {op} {noon} - INTERVAL {length}" for length in lengths for op in ("=", "<", ">=")]
-    found += [f"timestampadd({unit}, {n}, ts) = {noon}" for unit, n in (("HOUR", 24), ("DAY", 1), ("MONTH", 1))]
-    found += [f"{noon} - ts {op} INTERVAL 24 HOURS" for op in ("=", "<", ">=")]
-    found += [f"datediff(HOUR, ts, {noon}) = {hours}" for hours in (23, 24, 25)]
-    found += [f"CAST(ts AS TIMESTAMP_NTZ) {op} TIMESTAMP_NTZ '2020-10-25 02:30:00'" for op in ("=", "<", ">=")]
-    return [*found, "CAST(ts AS DATE) = DATE '1970-01-01'", "hour(ts) = 1", "date_format(ts, 'yyyy-MM') = '2020-10'"]
+    questions = [f"ts + INTERVAL {length} {op} {noon}" for length in lengths for op in ("=", "<", ">=")]
+    questions += [f"ts {op} {noon} - INTERVAL {length}" for length in lengths for op in ("=", "<", ">=")]
+    questions += [f"timestampadd({unit}, {n}, ts) = {noon}" for unit, n in (("HOUR", 24), ("DAY", 1), ("MONTH", 1))]
+    questions += [f"{noon} - ts {op} INTERVAL 24 HOURS" for op in ("=", "<", ">=")]
+    questions += [f"datediff(HOUR, ts, {noon}) = {hours}" for hours in (23, 24, 25)]
+    questions += [f"CAST(ts AS TIMESTAMP_NTZ) {op} TIMESTAMP_NTZ '2020-10-25 02:30:00'" for op in ("=", "<", ">=")]
+    questions += ["CAST(ts AS DATE) = DATE '1970-01-01'", "hour(ts) = 1", "date_format(ts, 'yyyy-MM') = '2020-10'"]
+    return questions
 
 
 @C20.case()

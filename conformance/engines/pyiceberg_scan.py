@@ -10,7 +10,7 @@ from pyiceberg.table import StaticTable
 
 from conformance.engine import ICEBERG, ROW_ID, Answer, Place, Question, Refused, Rows, WithoutIndex
 
-OTHERWISE = re.compile(r"\\|LIKE '[^']*_")  # what its text reads, and as something else than SQL does
+OTHERWISE = re.compile(r"\\|LIKE '[^']*_")  # text that its parser reads otherwise than SQL
 
 
 class PyIcebergScan(WithoutIndex):
@@ -32,5 +32,5 @@ class PyIcebergScan(WithoutIndex):
         try:
             scan = table.scan(question.where, (ROW_ID,), snapshot_id=place.snapshot_id, limit=question.limit)
             return list(scan.to_arrow()[ROW_ID].to_pylist())
-        except Exception as error:  # of whatever library it is made of
+        except Exception as error:  # of any library below it
             return Refused(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")

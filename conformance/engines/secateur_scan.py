@@ -38,7 +38,7 @@ Planned = Scan | Refused | None  # None: of a query, which Spark plans
 
 
 def options_of(place: Place) -> dict[str, object]:
-    """How a table is planned at a place."""
+    """The options with which a table is planned at a place."""
     return {"strict": place.index_is_sound, "session_time_zone": place.time_zone, "ansi": place.ansi}
 
 
@@ -75,9 +75,9 @@ class SecateurScan:
         return [path for path in (place.directory / "_secateur").rglob("*") if path.is_file()]
 
     def table(self, place: Place) -> Table:
-        """One handle per table and snapshot, with whatever it remembers."""
+        """One handle per table and snapshot, with its caches."""
         key = place.directory, place.snapshot_id
-        if not place.index_is_sound:  # which a handle that has read of it would not notice
+        if not place.index_is_sound:  # a handle with cached chunks would not notice
             return _opened(place)
         if key not in self._opened:
             self._opened[key] = _opened(place)
@@ -102,7 +102,7 @@ class SecateurScan:
     def _answers(
         self, place: Place, table: Table, questions: Sequence[Question], planned: Sequence[Planned]
     ) -> Sequence[Answer]:
-        """All answers; those that only Spark can evaluate the rest of are read in one query."""
+        """All answers; those with a residual that only Spark can evaluate are read in one query."""
         answers: list[Answer] = []
         left: dict[int, Scan] = {}
         for i, (question, plan) in enumerate(zip(questions, planned, strict=True)):
@@ -114,8 +114,8 @@ class SecateurScan:
                 left[i] = plan
             except SecateurError as error:
                 answers.append(Refused(str(error)))
-        for i, found in self.by_spark(place, left).items():
-            answers[i] = found
+        for i, row_ids in self.by_spark(place, left).items():
+            answers[i] = row_ids
         return answers
 
     def _answer(self, place: Place, table: Table, question: Question, plan: Planned) -> Answer:
@@ -123,8 +123,8 @@ class SecateurScan:
             case _, Refused():
                 return plan
             case Aggregate(calls=calls, where=where), _:
-                found = sec.aggregate(table, ", ".join(calls), where, **options_of(place))  # type: ignore[arg-type]
-                return tuple(found.to_pylist()[0].values())
+                result = sec.aggregate(table, ", ".join(calls), where, **options_of(place))  # type: ignore[arg-type]
+                return tuple(result.to_pylist()[0].values())
             case Rows() | FirstRows(), Scan() if self.through_spark:
                 raise UnsupportedPredicate("all rows are to be read through Spark")
             case Rows() | FirstRows(), Scan():
@@ -140,7 +140,7 @@ class SecateurScan:
 
     def by_spark(self, place: Place, plans: Mapping[int, Scan]) -> dict[int, list[int]]:
         """The rows of some plans, all in one query."""
-        found: dict[int, list[int]] = {i: [] for i in plans}
+        row_ids: dict[int, list[int]] = {i: [] for i in plans}
         if plans:
             with with_settings(self.spark, place.session):
                 frames = [
@@ -150,5 +150,5 @@ class SecateurScan:
                 named = [frame.withColumn(NUMBER, lit(i)) for i, frame in zip(plans, frames, strict=True)]
                 rows = reduce(lambda a, b: a.unionAll(b), named).toArrow()
             for number, row_id in zip(rows[NUMBER].to_pylist(), rows[ROW_ID].to_pylist(), strict=True):
-                found[number].append(row_id)
-        return found
+                row_ids[number].append(row_id)
+        return row_ids

@@ -38,7 +38,7 @@ class SparkReader(WithoutIndex):
 
     name = "spark"
     version = f"Spark {pyspark.__version__}"
-    formats = (PARQUET,)  # of Iceberg with a runtime, which is a project of its own
+    formats = (PARQUET,)  # Iceberg's runtime for Spark is another project
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -55,8 +55,8 @@ class SparkReader(WithoutIndex):
                 wheres = [
                     question.where for question in questions if isinstance(question, Rows) and question.limit is None
                 ]
-                for i, found in zip(simple, self._together(place, wheres), strict=True):
-                    answers[i] = found
+                for i, row_ids in zip(simple, self._together(place, wheres), strict=True):
+                    answers[i] = row_ids
                 rest = [i for i in range(len(questions)) if i not in simple]
             except (PySparkException, Py4JJavaError):
                 rest = list(range(len(questions)))
@@ -70,15 +70,15 @@ class SparkReader(WithoutIndex):
 
     def _together(self, place: Place, wheres: Sequence[str]) -> list[list[int]]:
         """All in one query, each with a scan and filters of its own."""
-        found: list[list[int]] = [[] for _ in wheres]
+        row_ids: list[list[int]] = [[] for _ in wheres]
         if not wheres:
-            return found
+            return row_ids
         kept = [self._frame(place).where(where) for where in wheres]
         frames = [frame.select(lit(i).alias(NUMBER), ROW_ID) for i, frame in enumerate(kept)]
         rows = reduce(lambda a, b: a.unionAll(b), frames).toArrow()
         for number, row_id in zip(rows[NUMBER].to_pylist(), rows[ROW_ID].to_pylist(), strict=True):
-            found[number].append(row_id)
-        return found
+            row_ids[number].append(row_id)
+        return row_ids
 
     def _alone(self, place: Place, question: Question) -> Answer:
         try:

@@ -1,4 +1,4 @@
-"""Parse the modules of the package, and list what each imports."""
+"""Parse the modules of the package, or of another folder, and list what they import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLIC_FACE = 4
 
 @dataclass(frozen=True)
 class Module:
-    """One parsed file of the package."""
+    """One parsed file."""
 
     path: Path
     file: str  # from the root of the tree, with slashes
@@ -44,8 +44,8 @@ def layer_of(name: str) -> int:
     return LAYER_OF_ROOM.get(rooms[1], PUBLIC_FACE) if len(rooms) > 1 else PUBLIC_FACE
 
 
-def modules(root: Path) -> list[Module]:
-    files = sorted((root / "secateur").rglob("*.py"))
+def modules(root: Path, folder: str = "secateur") -> list[Module]:
+    files = sorted((root / folder).rglob("*.py"))
     return [Module(p, p.relative_to(root).as_posix(), ast.parse(p.read_text(encoding="utf-8"))) for p in files]
 
 
