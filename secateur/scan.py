@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+    from matplotlib.figure import Figure
 
     from secateur.io.scan.handing_over import FileSystemDataset
     from secateur.io.spark.to_spark import DataFrame, SparkSession
@@ -151,6 +152,15 @@ class Scan(PlannedScan):
         from secateur.html.plan_page import page, plan_parts
 
         return page(self.report.predicate, plan_parts(self))
+
+    def plot(self) -> Figure:
+        """Draw what each stage leaves of the table, as a figure of matplotlib: ``plan.plot().savefig("plan.svg")``.
+
+        Raises PackageMissing without matplotlib.
+        """
+        from secateur.plotting import plan_figure
+
+        return plan_figure(self.report)
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook."""

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.rates.scans import FILTERS, JOINS, LIMIT, TOP_N, ZONE_MAPS, Measured
 from benchmarks.rates.summary import Group
-from secateur.waterfall import INK, PALE, STYLE
+from secateur.plotting import INK, PALE, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -81,7 +81,7 @@ def run_demo(
 
     Raises DemoNotPossible if the data generator or matplotlib is missing.
     """
-    from secateur.waterfall import draw_waterfalls, require_matplotlib
+    from secateur.demo.waterfall import draw_waterfalls, require_matplotlib
 
     require_matplotlib()
     events = events or Events()

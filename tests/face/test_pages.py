@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +127,28 @@ def test_a_million_blocks_are_a_small_page() -> None:
     drawn = strip(Fates(("zone maps",), stage, ()))
     assert len(drawn) < 1_000
     assert Parts(drawn).blocks("fate") == {"zone maps": 999_999, "read": 1}
+
+
+def test_a_plan_is_plotted_stage_by_stage(write_table: WriteTable, tmp_path: Path) -> None:
+    root = make_table(write_table)
+    sec.build_index(str(root), bloom=["user"])
+    for predicate in PREDICATES:
+        plan = sec.prune(str(root), predicate)
+        figure = plan.plot()
+        (axis,) = figure.axes
+        stages = [stage for stage in plan.report.stages if stage.before != stage.after]
+        assert [label.get_text() for label in axis.get_yticklabels()] == ["table", *(stage.name for stage in stages)]
+        rows = [plan.report.stages[0].before.rows, *(stage.after.rows for stage in stages)]
+        texts = [text.get_text() for text in axis.texts]
+        for text, count, bar in zip(texts, rows, axis.patches, strict=True):
+            assert (text == "nothing") == (count == 0)
+            assert bar.get_width() == pytest.approx(count, abs=0.003 * FILES * BLOCKS * ROWS)
+        figure.savefig(tmp_path / "plan.svg")
+        assert "table" in (tmp_path / "plan.svg").read_text()
+
+
+def test_an_empty_table_is_plotted(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "empty.parquet")
+    (axis,) = sec.prune(str(tmp_path), "id = 1").plot().axes
+    assert re.fullmatch(r"1 file · \d+ B", axis.texts[0].get_text())
+    assert axis.texts[-1].get_text() == "nothing"

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from secateur.demo.lineitem import DemoNotPossible
-from secateur.pruning.report import Counts, human_bytes
+from secateur.plotting import INK, LABEL_SHARE, LEAST_SHARE, PALE, STYLE, amounts, short
+from secateur.pruning.report import Counts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,22 +21,10 @@ if TYPE_CHECKING:
 
 # From the palette of Okabe and Ito, which is safe for colour-blind readers; they differ in lightness too.
 COLOURS = {"generated": "#0072B2", "clustered": "#E69F00"}
-INK, PALE = "#222222", "#8a8a8a"
 PANELS_ACROSS = 2
 PANEL_WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 5.2, 1.95, 0.75  # inches
 BAR_HEIGHT = 0.36
-LABEL_SHARE = 0.42  # share of a panel's width for labels, beside the longest bar's
-LEAST_SHARE = 0.003  # of the axis, so that a bar above zero is visible
 PICTURES = ("waterfall.png", "waterfall.svg")
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
-    "font.size": 8,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "svg.fonttype": "none",  # text stays text: smaller, and searchable
-    "svg.hashsalt": "secateur",  # makes the bytes of the picture reproducible
-}
 
 
 @dataclass(frozen=True)
@@ -119,7 +108,7 @@ def _draw_panel(axis: Axes, trials: Sequence[Trial], stages: Sequence[str]) -> N
 
 def _dress(axis: Axes, trial: Trial, stages: Sequence[str], most: int) -> None:
     axis.set_xlim(0, most / (1 - LABEL_SHARE))
-    axis.set_xticks([0, most // 2, most], ["0", _short(most // 2), _short(most)], color=PALE)
+    axis.set_xticks([0, most // 2, most], ["0", short(most // 2), short(most)], color=PALE)
     axis.set_yticks(range(len(stages)), stages)
     axis.set_ylim(len(stages) - 0.45, -0.55)
     axis.tick_params(length=0, pad=3)
@@ -140,19 +129,4 @@ def _draw_bar(axis: Axes, bar: Bar, stage: int, copy: int, most: int) -> None:
     rows = bar.left.rows or 0
     at = stage + (copy - 0.5) * (BAR_HEIGHT + 0.06)
     axis.barh(at, max(rows, LEAST_SHARE * most) if rows else 0, BAR_HEIGHT, color=COLOURS[bar.copy], zorder=2)
-    axis.annotate(_label(bar.left), (rows, at), (4, 0), textcoords="offset points", va="center", fontsize=7, zorder=4)
-
-
-def _label(left: Counts) -> str:
-    if not left.rows:
-        return "nothing"
-    blocks = "1 block" if left.blocks == 1 else f"{left.blocks:,} blocks"
-    return f"{blocks} · {_short(left.rows)} rows · {human_bytes(left.bytes or 0)}"
-
-
-def _short(number: int) -> str:
-    """Format a number with three digits: ``6.00 M``, ``15.0 k``, ``7``."""
-    for size, unit in ((1_000_000, " M"), (1_000, " k")):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
-    return str(number)
+    axis.annotate(amounts(bar.left), (rows, at), (4, 0), textcoords="offset points", va="center", fontsize=7, zorder=4)
