@@ -78,9 +78,9 @@ Sizes are those of `--scale 1`:
   of a join, or a limit, of the queries that are named below. As generated, and clustered by date. Bloom filters are
   those of keys.
 
-Techniques are told apart by planning a scan step by step: by bounds alone (an index without filters), with bloom
-filters, postings and n-grams, with the values of a join, with the limit. Each counts what it prunes of the blocks that
-those before it left. Pages prune rows within kept blocks.
+A scan is planned in steps, one for each technique: by bounds alone (an index without filters), with bloom filters,
+postings and n-grams, with the values of a join, with the limit. Each counts what it prunes of the blocks that those
+before it left. Pages prune rows within kept blocks.
 """
 
 OTHERS = f"""

@@ -75,7 +75,7 @@ def opened(table: Table, zone_name: str) -> OpenedTable:
 
 def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
     """Return the columns that have the same name, field id and type in Iceberg's scan and in the open snapshot."""
-    assert isinstance(opened_table.table, IcebergSnapshot), "opened as Iceberg's scan told"
+    assert isinstance(opened_table.table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
     scanned = {field.name: field for field in Schema.model_validate_json(files.schema).fields}
     known = {field.name: field for field in opened_table.table.schema_of.fields}
     return pa.schema(

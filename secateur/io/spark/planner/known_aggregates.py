@@ -43,7 +43,7 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall]) -> Rest:
         asked = [bind_aggregate(call, binder) for call in calls]
         answered, results = by_statistics(asked, scan.survivors.blocks, scan.complete_blocks)
         known = [_encoded(result) for result in results]
-    except (SecateurError, ValueError):  # a column or a value that cannot be told here
+    except (SecateurError, ValueError):  # a column that has no statistics here, or a value that has no encoding
         return Rest(scan)
     if not answered.any():
         return Rest(scan)
