@@ -19,11 +19,8 @@ from secateur.index.build.filter_files import write_bloom_matrices
 from secateur.index.build.options import (
     Columns,
     auto_columns,
-    called_in_index,
-    called_in_table,
     checked,
     column_called,
-    computed,
     filter_options,
     filters_of,
     listed,
@@ -37,6 +34,7 @@ from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_matrix import no_bloom_matrices
 from secateur.index.model import POSTINGS, BuildOptions, indexed_columns
 from secateur.index.naming import ByFieldId
+from secateur.index.segments.named_columns import called_in_index, called_in_table, computed
 from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
 from secateur.index.zones.sort_key import parse_sort_key

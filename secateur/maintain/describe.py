@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
-from secateur.index.build.options import called_in_table
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Choice, Filter, is_tuple_column
 from secateur.index.naming import Path
+from secateur.index.segments.named_columns import called_in_table
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
 from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
 from secateur.io.scan.index_coverage import Covered, covered

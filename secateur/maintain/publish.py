@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from secateur.errors import IndexConflict, IndexFault, SecateurError
 from secateur.index.build.build import MANIFESTS_FOLDER
-from secateur.index.build.options import computed
 from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.naming import ByFieldId, ByName
+from secateur.index.segments.named_columns import computed
 from secateur.index.segments.segment_table import Segments, in_key_order
 from secateur.index.segments.snapshot import (
     MadeOf,

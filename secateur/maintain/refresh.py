@@ -12,11 +12,12 @@ import numpy as np
 
 from secateur.index.build.add_columns import Amendment, amendments
 from secateur.index.build.build import OnProgress, new_build
-from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of, listed
+from secateur.index.build.options import Columns, checked, filter_options, filters_of, listed
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
 from secateur.index.model import BuildOptions, name_of
 from secateur.index.naming import ByFieldId
+from secateur.index.segments.named_columns import called_in_index
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised

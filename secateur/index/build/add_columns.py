@@ -16,13 +16,13 @@ import numpy as np
 from secateur.errors import IndexFault, StalePlan
 from secateur.index.build.assemble import (
     Assembled,
-    OpenFile,
     Recipe,
     assembled,
     collectors_of,
     summarise,
     unknown_statistics,
 )
+from secateur.index.build.source_file import OpenFile
 from secateur.index.container.index_file import SEGMENT, Contents, Place, Writer, read_contents
 from secateur.index.filters.bloom_fragment import FOLDER as FRAGMENTS_FOLDER
 from secateur.index.identity import FileIdentity

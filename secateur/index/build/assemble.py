@@ -8,15 +8,15 @@ whole row group are held together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, ValuesSketch, measure
-from secateur.index.build.options import expressions_of, filters_of
+from secateur.index.build.options import filters_of
+from secateur.index.build.source_file import OpenFile, SourceFile
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
@@ -33,12 +33,12 @@ from secateur.index.model import (
     Store,
     name_of,
 )
+from secateur.index.segments.named_columns import expressions_of
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import pays
 from secateur.index.zones.page_locations import (
     BlockLocations,
-    FileLocations,
     concat_locations,
     of_file,
     unknown_locations,
@@ -51,34 +51,6 @@ from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expre
 from secateur.values import Keys, is_float, ordered_kind, same_width
 
 NGRAM_FPR = 0.01  # per gram; a needle has several, all of which must be present
-
-
-class SourceFile(Protocol):
-    """An open file of the table, as the build uses it."""
-
-    @property
-    def row_count(self) -> np.ndarray: ...
-
-    @property
-    def byte_count(self) -> np.ndarray: ...
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap: ...
-
-    def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters: ...
-
-    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]: ...
-
-    def page_locations(self) -> FileLocations: ...
-
-    def end(self) -> int: ...  # checksum of its last bytes; 0 if nothing needs it
-
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
-
-
-OpenFile = Callable[[str], SourceFile]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from secateur.values import Keys, Kind, concatenate, keys_of
 SAMPLED_BLOCKS = 24
 SAMPLED_VALUES = 256  # per block: those with the least hashes, so that blocks can be compared
 NEARLY = (
-    0.01  # share of all blocks that gaps may leave in addition: they serve ranges too, and are smaller than filters
+    0.02  # share of all blocks that gaps may leave in addition: they serve ranges too, and are smaller than filters
 )
 ENOUGH = 2.0  # a structure is good enough if it leaves at most this many times the blocks that hold a value
 EVERYWHERE = 0.5  # share of blocks that hold a value, above which nothing can be ruled out

@@ -20,7 +20,8 @@ import numpy as np
 
 from secateur.errors import IndexFault, SecateurError
 from secateur.index.build.add_columns import Amendment, amend
-from secateur.index.build.assemble import Assembled, OpenFile, Recipe, assemble
+from secateur.index.build.assemble import Assembled, Recipe, assemble
+from secateur.index.build.source_file import OpenFile
 from secateur.index.build.survey import FileSurvey
 from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file

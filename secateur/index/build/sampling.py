@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.build.assemble import OpenFile
 from secateur.index.build.auto_index import SAMPLED_BLOCKS, ColumnSample, choose, sample_of
 from secateur.index.build.column_sketch import ColumnReading, ValuesSketch, measure
+from secateur.index.build.source_file import OpenFile
 from secateur.index.build.survey import FileSurvey, segment_size
 from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file

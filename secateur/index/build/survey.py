@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.build.assemble import OpenFile
+from secateur.index.build.source_file import OpenFile
 from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.index_file import Writer

@@ -17,13 +17,13 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
 from secateur.index.build.column_sketch import nested
-from secateur.index.build.options import expressions_of
 from secateur.index.build.tasks import RunTasks
 from secateur.index.model import BlockTable, Filter, IndexedColumn, is_derived, is_tuple_column
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.segments.named_columns import expressions_of
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.verify.check_filters import lost, wanted

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.index.build.options import called_in_table, expressions_of, hashed_type
+from secateur.index.build.options import hashed_type
 from secateur.index.model import NGRAM, POSTINGS, Filter, is_tuple_column, name_of
+from secateur.index.segments.named_columns import called_in_table, expressions_of
 from secateur.index.segments.segment_file import PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
-from secateur.index.build.options import called_in_table, expressions_of
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import ByFieldId, ColumnNaming
+from secateur.index.segments.named_columns import called_in_table, expressions_of
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_condition, tuple_order
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead

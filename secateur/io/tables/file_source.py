@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from secateur.index.build.assemble import SourceFile
+from secateur.index.build.source_file import SourceFile
 
 
 class OpenedFile(SourceFile, Protocol):

@@ -10,8 +10,9 @@ import pytest
 
 from secateur.errors import UnknownColumn
 from secateur.index.build.assemble import recipe
-from secateur.index.build.options import auto_columns, checked, computed, filter_options, filters_of
+from secateur.index.build.options import auto_columns, checked, filter_options, filters_of
 from secateur.index.model import BuildOptions, Filter, FilterOption
+from secateur.index.segments.named_columns import computed
 
 SCHEMA = pa.schema(
     {
