@@ -49,21 +49,19 @@ def shape_of(predicate: Predicate) -> PredicateShape:
     literals: list[str] = []
 
     def masked(node: Node) -> Iterable[object]:
-        for part in _parts(node):
-            if isinstance(part, _Hidden):
-                literals.append(part.text)
-                yield part.mask
-            else:
-                yield part
+        if isinstance(node, _Hidden):
+            literals.append(node.text)
+            return (node.mask,)
+        return _parts(node)
 
     text = written(predicate, masked, MOST_CHARACTERS)
     shortened = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
     return PredicateShape(shortened, tuple(literals[:MOST_LITERALS]))
 
 
-@dataclass(frozen=True)
-class _Hidden:
-    """A literal, and what the shape has in its place."""
+@dataclass(frozen=True, eq=False, repr=False)
+class _Hidden(Node):
+    """A literal, and what the shape has in its place; a node, so that it is written in its turn."""
 
     text: str
     mask: str = _HIDDEN

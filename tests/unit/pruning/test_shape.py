@@ -97,3 +97,8 @@ def test_a_long_predicate_is_cut() -> None:
 def test_different_predicates_have_different_hashes() -> None:
     one, same, other = (shape_of(parse(f"a = {n}")).hashed() for n in (1, 1, 2))
     assert one == same != other
+
+
+def test_literals_come_from_left_to_right_at_any_depth() -> None:
+    shape = shape_of(parse("a + 1 > 2 AND (b - 3) * 4 IN (5, 6) OR substring(c, 7) LIKE '8%'"))
+    assert shape.literals == ("1", "2", "3", "4", "5, 6", "7", "8%")
