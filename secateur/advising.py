@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from secateur.api import prune
 from secateur.errors import StalePlan
-from secateur.io.scan.advice import advice
+from secateur.io.scan.advise.advice import advice
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.advice import Advice

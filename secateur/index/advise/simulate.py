@@ -5,19 +5,23 @@ A trial compares the hashes themselves, so it has no false positives; those are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
+from statistics import fmean
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.index.advise.candidates import Offer, filter_of, serves
 from secateur.index.build.assemble import NGRAM_FPR
-from secateur.index.build.auto_index import GAPS, SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
+from secateur.index.build.auto_index import SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
 from secateur.index.build.column_sketch import add_hashes, elements
 from secateur.index.build.survey import segment_size
-from secateur.index.filters.bloom import bits_for, rate_for
+from secateur.index.filters.bloom import GROUP, bits_for, rate_for
+from secateur.index.filters.bloom_matrix import WORD
 from secateur.index.filters.hashing import DistinctHashes, hash_keys
 from secateur.index.filters.ngrams import hash_parts
 from secateur.index.model import BLOOM, NGRAM, POSTINGS
@@ -97,12 +101,19 @@ class Sampled:
         some = self.samples[:: -(-len(self.samples) // SAMPLED_BLOCKS) or 1]
         return holders_of_a_value(some, self.blocks) if some else None
 
-    def bytes(self, structure: str) -> int:
-        """Return the bytes that bloom filters, postings or gaps of the column would take."""
+    @property
+    def postings_bytes(self) -> int:
+        """The bytes that postings of the column would take."""
         if self.typical is None:
             return 0
         rate = rate_for(self.blocks, None)
-        return sizes_of(self.samples, self.typical, self.blocks, segment_size(self.blocks), rate)[structure]
+        return sizes_of(self.samples, self.typical, self.blocks, segment_size(self.blocks), rate)[POSTINGS]
+
+    @property
+    def gap_bytes(self) -> int:
+        """The bytes that gaps of the column would take: both ends of as many as sampled blocks have."""
+        ends = [2 * 8 * sample.gaps.shape[1] for sample in self.samples]
+        return ceil(self.blocks * fmean(ends)) if ends else 0
 
     @cached_property
     def has_gaps(self) -> bool:
@@ -125,17 +136,16 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
 
 
 def bytes_of(offer: Offer, column: Sampled, filters: Sequence[SimulatedFilter]) -> int:
-    """Return the bytes of a filter in the index, extrapolated from the sampled blocks."""
-    if offer.option.kind in (BLOOM, POSTINGS):
-        return column.bytes(offer.option.kind)
+    """Return the bytes of a filter in the index, extrapolated from the sampled blocks.
+
+    Filters of one size lie side by side in a matrix, whose rows are whole words.
+    """
+    if offer.option.kind == POSTINGS:
+        return column.postings_bytes
     rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
-    bits = [bits_for(simulated.count, rate) for simulated in filters if simulated.count is not None]
-    return int(column.blocks * sum(bits) / max(len(filters), 1) / 8)
-
-
-def gap_bytes(column: Sampled) -> int:
-    """Return the bytes that gaps would take in the index."""
-    return column.bytes(GAPS)
+    sizes = Counter(bits_for(simulated.count, rate) for simulated in filters if simulated.count)
+    blocks = {bits: ceil(column.blocks * count / len(filters)) for bits, count in sizes.items()}
+    return sum(ceil(of_size / (GROUP * WORD)) * WORD * bits for bits, of_size in blocks.items())
 
 
 # ---- gaps ------------------------------------------------------------------------------------------------------------

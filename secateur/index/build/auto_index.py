@@ -163,9 +163,9 @@ def _spared(samples: Sequence[ColumnSample]) -> float:
 
 def _sizes(distinct: float, holders: float, blocks: int, segment_blocks: int, fpr: float) -> dict[str, int]:
     """Return the bytes of every structure."""
-    segments, size = -(-blocks // segment_blocks), min(segment_blocks, blocks)
+    size = min(segment_blocks, blocks)
     pairs = distinct * size
     values = pairs / (1 + (size - 1) * max(holders - 1, 0) / max(blocks - 1, 1))
     postings = min(size_of_bitmaps(int(values), size), size_of_pairs(int(pairs), size))
     bloom = blocks * bits_for(int(distinct), fpr) // 8
-    return {BLOOM: bloom, POSTINGS: segments * postings, GAPS: 16 * MOST_GAPS * blocks}
+    return {BLOOM: bloom, POSTINGS: postings * blocks // size, GAPS: 16 * MOST_GAPS * blocks}

@@ -46,6 +46,6 @@ def without_gaps(units: Numbered) -> ReplacedZones:
     return ReplacedZones(units, lambda column, zones: replace(zones, gaps=None))
 
 
-def with_gaps(units: Numbered, gaps: Mapping[Field, Gaps]) -> ReplacedZones:
-    """Replace the gaps of some columns."""
+def with_gaps(units: Numbered, gaps: Mapping[Field, Gaps | None]) -> ReplacedZones:
+    """Replace the gaps of some columns; None: they have none."""
     return ReplacedZones(units, lambda column, zones: replace(zones, gaps=gaps.get(column, zones.gaps)))

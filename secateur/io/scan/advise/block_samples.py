@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.index_coverage import columns_with_gaps, not_covered
 from secateur.io.scan.late_materialization import Positioned
-from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
@@ -32,22 +33,41 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.row_values import column
 from secateur.pruning.rows import possible_rows
+from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks
 from secateur.values import kind_of
 
 MOST_ROWS = 1 << 22  # of sampled blocks that are sorted to try a clustering
 LEAST_SORTED = 4  # blocks that are sorted, however many rows they have
 
+Read = TypeVar("Read")
 Place = tuple[int, int]  # a live file and one of its row groups
+
+
+class Plan(Protocol):
+    """A predicate over an open table, and the blocks that may hold a match."""
+
+    @property
+    def predicate(self) -> Predicate:
+        """The bound predicate."""
+
+    @property
+    def survivors(self) -> Survivors:
+        """The blocks, and the predicate as the index is asked."""
+
+    @property
+    def opened(self) -> OpenedTable:
+        """The table."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """The plan of a predicate, and its sampled blocks, ascending."""
 
-    plan: PlannedScan
+    plan: Plan
     at: np.ndarray
     number: int  # of the predicate; -1 for the whole table
+    source: Place | None = None  # the block that the predicate's literals were taken from, if from one
 
     @property
     def blocks(self) -> Blocks:
@@ -66,7 +86,7 @@ class Sample:
 
     def without(self, facts: Mapping[Place, object]) -> Sample:
         """Return the sample without the blocks that could not be read."""
-        return Sample(self.plan, self.at[[place in facts for place in self.places]], self.number)
+        return replace(self, at=self.at[[place in facts for place in self.places]])
 
     @property
     def now(self) -> Amount:
@@ -80,14 +100,14 @@ class Sample:
         return list(dict.fromkeys(leaves(self.plan.predicate)))
 
 
-def sample(plan: PlannedScan, most: int, number: int = -1) -> Sample:
+def sample(plan: Plan, most: int, number: int = -1, source: Place | None = None) -> Sample:
     """Sample at most `most` blocks of a plan, pseudo-randomly; plans that share blocks share them in their samples."""
     blocks = plan.survivors.blocks
     file, group = blocks.file.astype(np.uint64), blocks.row_group.astype(np.uint64)
     mixed = (file * np.uint64(0x9E3779B97F4A7C15)) ^ (group * np.uint64(0xC2B2AE3D27D4EB4F))
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     order = np.argsort(mixed ^ (mixed >> np.uint64(32)), kind="stable")
-    return Sample(plan, np.sort(order[:most]), number)
+    return Sample(plan, np.sort(order[:most]), number, source)
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
@@ -108,7 +128,7 @@ class Tried:
         return list(dict.fromkeys([*(offer.column for offer in self.filters), *self.gaps]))
 
 
-def what_to_try(whole: PlannedScan, plans: Sequence[PlannedScan]) -> Tried:
+def what_to_try(whole: Plan, plans: Sequence[Plan]) -> Tried:
     """Return the missing structures that could serve the predicates of some plans."""
     opened = whole.opened
     kept, outside, have_gaps = not_covered(opened), set(opened.listing.columns), columns_with_gaps(opened)
@@ -135,32 +155,26 @@ def what_to_try(whole: PlannedScan, plans: Sequence[PlannedScan]) -> Tried:
 class Facts:
     """The facts kept of a sampled block."""
 
-    matches: Mapping[int, bool | None]  # by number of the plan; None if only Spark can decide
+    matches: Mapping[int, bool | None]  # by number of the plan, if asked for; None if only Spark can decide
     filters: Mapping[Offer, SimulatedFilter]
     samples: Mapping[Field, ColumnSample | None]
     rows: pa.RecordBatch | None  # of the blocks on which clusterings are tried
 
 
-def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[Place, Facts]:
+def read_facts(
+    tried: Tried, whole: Sample, samples: Sequence[Sample], *, with_matches: bool = True
+) -> dict[Place, Facts]:
     """Read the facts of every sampled block without values that only Spark converts. Raises as reading does."""
     plans: dict[Place, list[int]] = {place: [] for place in whole.places}
     for sample in samples:
         for place in sample.places:
             plans.setdefault(place, []).append(sample.number)
-    if not plans:
-        return {}
     most = max(LEAST_SORTED, int(np.searchsorted(np.cumsum(whole.chosen.row_count), MOST_ROWS)))
-    sorted_ = set(whole.places[:: -(-len(whole.places) // most)])
-    places = sorted(plans)
-    reader, listed = _reader(tried, whole.plan, places)
-    of_file = [list(of_one_file) for _, of_one_file in groupby(places, key=lambda place: place[0])]
+    sorted_ = set(whole.places[:: -(-len(whole.places) // most) or 1]) if tried.clusterings else set()
 
-    def of_block(place: Place, batches: Iterator[Positioned]) -> Facts | None:
-        try:
-            batch = _one_batch([batch for _, batch in batches], reader.fields)
-        except OldCalendar:
-            return None
-        matches = {number: _matches(samples[number].plan.predicate, batch) for number in plans[place]}
+    def of_block(place: Place, batch: pa.RecordBatch) -> Facts:
+        asked = plans[place] if with_matches else ()
+        matches = {number: _matches(samples[number].plan.predicate, batch) for number in asked}
         filters = {
             offer: simulated_filter(offer, served, column(batch, offer.column))
             for offer, served in tried.filters.items()
@@ -168,21 +182,42 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
         samples_of_columns = {field: sample_of_column(column(batch, field)) for field in tried.columns}
         return Facts(matches, filters, samples_of_columns, batch if place in sorted_ else None)
 
-    def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Facts | None]:
+    return read_blocks(whole.plan.opened, tried.names, sorted(plans), of_block)
+
+
+def read_blocks(
+    opened: OpenedTable, names: Sequence[str], places: Sequence[Place], read: Callable[[Place, pa.RecordBatch], Read]
+) -> dict[Place, Read]:
+    """Read top-level columns of the blocks at ascending places, except values that only Spark converts.
+
+    Raises as reading does.
+    """
+    if not places:
+        return {}
+    reader, listed = _reader(opened, names, places)
+    of_file = [list(of_one_file) for _, of_one_file in groupby(places, key=lambda place: place[0])]
+
+    def of_block(place: Place, batches: Iterator[Positioned]) -> Read | None:
+        try:
+            return read(place, _one_batch([batch for _, batch in batches], reader.fields))
+        except OldCalendar:
+            return None
+
+    def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Read | None]:
         return [of_block(place, batches) for place, batches in zip(file[0], reader.live(file[1]), strict=True)]
 
     results = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True), reader.at_once)
     pairs = zip(places, chain.from_iterable(results), strict=True)
-    return {place: facts for place, facts in pairs if facts is not None}
+    return {place: result for place, result in pairs if result is not None}
 
 
-def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
+def _reader(opened: OpenedTable, names: Sequence[str], places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
     """Return a reader of whole row groups and selected columns, and the blocks at some places, in reading order."""
-    opened, listing = plan.opened, plan.opened.listing
+    listing = opened.listing
     file, group = np.array([f for f, _ in places], np.int64), np.array([g for _, g in places], np.int64)
     delivery = opened.table.delivery(listing, np.unique(file))
     nothing = np.zeros(len(places), np.int64)
-    wanted = [opened.readable_schema.field(name) for name in tried.names]
+    wanted = [opened.readable_schema.field(name) for name in names]
     reader = block_reader(opened, delivery, wanted, Residuals((None,), nothing, None))
     return reader, block_list(listing, delivery.options, file, group, nothing)
 
