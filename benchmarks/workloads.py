@@ -40,6 +40,7 @@ from benchmarks.spark_scans import join_small_side, lookup_spark, scan_spark
 from benchmarks.top_n import topn_clustered, topn_filtered, topn_unclustered
 from benchmarks.tpch_needles import tpch_needles
 from benchmarks.tpch_pruning import tpch_pruning
+from benchmarks.tune import tune
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ WORKLOADS = (
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),
     Workload("appends", "an index that grew by 1,000 appends, optimized, beside one that was built at once", appends),
     Workload("one_append", "one file appended to a table of 10M blocks, and its index refreshed", one_append),
+    Workload("tune", "bytes read with what tune() chooses, beside the best of all sets of structures", tune),
     Workload("plan_synthetic", "prune() over 100,000 blocks with filters and pages, warm", plan_synthetic),
     Workload("plan_range", "prune(): three unclustered ranges over 1M and 20M blocks, warm", plan_range),
     Workload("plan_clustered", "prune(): a range on the sort key over 1M and 20M blocks, warm", plan_clustered),

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from secateur.maintain.verify import Verification, verify_index
     from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
+    from secateur.pruning.explain.tuning import Tuning
     from secateur.reporting import IndexReport, report_index
     from secateur.transparent import dataframe
+    from secateur.tuning import tune
     from secateur.workloads import Workload, workload
 
 __version__ = "0.1.0"
@@ -45,6 +47,7 @@ __all__ = [
     "QueryPlan",
     "Refreshed",
     "SecateurError",
+    "Tuning",
     "Verification",
     "Workload",
     "add_reporter",
@@ -69,6 +72,7 @@ __all__ = [
     "register_index",
     "remove_reporter",
     "report_index",
+    "tune",
     "vacuum_index",
     "verify_index",
     "watch",
@@ -81,7 +85,9 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.reporting": ("IndexReport", "report_index"),
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
+    "secateur.tuning": ("tune",),
     "secateur.workloads": ("Workload", "workload"),
+    "secateur.pruning.explain.tuning": ("Tuning",),
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),
     "secateur.io.storage.disk_cache": ("DiskCache",),

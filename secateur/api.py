@@ -258,6 +258,15 @@ def prune(
     return plan if audit is None else _audited(plan, tree, settings, audit)
 
 
+def session_settings(session_time_zone: str | None, ansi: bool | None) -> Settings:
+    """Return how predicates are bound: as these say, else as in the active Spark session, else as Spark does."""
+    return Settings(
+        session_time_zone=session_time_zone or _active_time_zone(),
+        ansi=_is_active_ansi() if ansi is None else ansi,
+        value_of=_value_of(),
+    )
+
+
 def is_index_enabled() -> bool:
     """Return whether the environment lets queries use an index."""
     return os.environ.get(DISABLE) != "1"

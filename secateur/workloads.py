@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from secateur.io.tables.table import Table
 
 _COUNTED = ("blocks", "bytes")
+_HASH = re.compile("[0-9a-f]{8}")
+MOST_EXAMPLES = 8  # lists of literals that are kept of a shape
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ class ShapeUse:
     bytes_after_stage: Mapping[str, int]  # that each stage left, summed over the plans, in their order
     first: str  # when the first and the last of the plans was made
     last: str
+    order: str = ""  # the ORDER BY and LIMIT that the shape ends with, if first rows are asked for
+    examples: tuple[tuple[str, ...], ...] = ()  # some lists of literals, if the log has them as they are
+
+    @property
+    def predicate(self) -> str:
+        """The shape without an order."""
+        return self.shape.removesuffix(_order_by(self.order))
 
 
 @dataclass(frozen=True)
@@ -90,12 +101,16 @@ def workload(table: Table | Source | None = None, *, log: str | os.PathLike[str]
                 unreadable += 1
             elif names is None or _plain(record["table"]) in names:
                 plans += 1
-                key = record["table"], record["shape"] + (f" ORDER BY {record['order']}" if record["order"] else "")
-                uses.setdefault(key, _Use(*key)).add(record)
+                key = record["table"], record["shape"] + _order_by(record["order"])
+                uses.setdefault(key, _Use(*key, record["order"])).add(record)
     except OSError as error:
         raise InvalidOption(f"cannot read the log {path}: {error}") from None
     shapes = sorted((use.done() for use in uses.values()), key=lambda use: (-use.bytes_read, -use.plans, use.shape))
     return Workload(path, plans, unreadable, tuple(shapes))
+
+
+def _order_by(order: str) -> str:
+    return f" ORDER BY {order}" if order else ""
 
 
 def _names_of(table: Table | Source) -> set[str]:
@@ -147,10 +162,10 @@ def _pair(values: Iterable[int | None]) -> tuple[int, int]:
 class _Use:
     """A shape while its plans are counted."""
 
-    def __init__(self, table: str, shape: str) -> None:
-        self.table, self.shape = table, shape
+    def __init__(self, table: str, shape: str, order: str) -> None:
+        self.table, self.shape, self.order = table, shape, order
         self.times: list[float] = []
-        self.literals: set[tuple[str, ...]] = set()
+        self.literals: dict[tuple[str, ...], None] = {}
         self.counts = dict.fromkeys(_COUNTED, (0, 0))
         self.after: dict[str, int] = {}
         self.degraded = 0
@@ -158,7 +173,7 @@ class _Use:
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.times.append(record["ms"])
-        self.literals.add(record["literals"])
+        self.literals[record["literals"]] = None
         self.degraded += record["degraded"]
         self.moments = [min([*self.moments, record["at"]]), max([*self.moments, record["at"]])]
         for unit in _COUNTED:
@@ -184,4 +199,11 @@ class _Use:
             bytes_after_stage=self.after,
             first=self.moments[0],
             last=self.moments[1],
+            order=self.order,
+            examples=tuple(islice(filter(_as_they_are, self.literals), MOST_EXAMPLES)),
         )
+
+
+def _as_they_are(literals: tuple[str, ...]) -> bool:
+    """Whether a list of literals may be as written; one in which each looks like a hash is taken for hashed."""
+    return not literals or not all(map(_HASH.fullmatch, literals))

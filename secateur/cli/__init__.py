@@ -17,6 +17,7 @@ from secateur.cli.reporting import report
 from secateur.cli.serving import connect_server, run
 from secateur.cli.shipping import pack
 from secateur.cli.status import ScriptGroup
+from secateur.cli.tuning import tune
 from secateur.cli.watching import watch
 from secateur.cli.workload import workload
 
@@ -59,6 +60,7 @@ COMMANDS = (
     prune,
     advise,
     workload,
+    tune,
     inspect,
     report,
     verify,

@@ -97,7 +97,7 @@ def index(
     named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *zone_map, *(() if auto == ("*",) else auto))
     require_columns(table, sort_key, named)
     with (
-        _interruption_explained(table),
+        interruption_explained(table),
         spark_for_build(table, source.cluster, verbose) as spark,
         build_progress("indexing") as progress,
     ):
@@ -175,7 +175,7 @@ def refresh(
     done = sec.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
-            _interruption_explained(table),
+            interruption_explained(table),
             spark_for_build(table, source.cluster, verbose) as spark,
             build_progress("indexing") as progress,
         ):
@@ -219,7 +219,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
     done = sec.optimize_index(table, dry_run=True)
     if not dry_run and not done.is_in_order:
         with (
-            _interruption_explained(table),
+            interruption_explained(table),
             spark_for_build(table, None, verbose) as spark,
             build_progress("merging") as progress,
         ):
@@ -282,7 +282,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _interruption_explained(table: Table) -> Iterator[None]:
+def interruption_explained(table: Table) -> Iterator[None]:
     """On Ctrl-C, say whether the index was published."""
     before = snapshot_numbers(table.store)
     try:

@@ -32,6 +32,7 @@ _ON_THE_COMMAND_LINE = {
     "verify_index(table, spark=spark) shows": "secateur verify --spark PATH shows",
 }
 _CALL = re.compile(r"\b(build|refresh)_index\(table, spark=spark(?:, (\w+=(?:\[[^]]*\]|\{[^}]*\})))?\)")
+_TUNE = re.compile(r"\btune\(table, budget=(\d+), apply=True\)")
 _PLACE = re.compile(r"\b(secateur(?: [a-z-]+)+) PATH\b")
 _ADD = re.compile(r"\badd (\w+=(?:\[[^]]*\]|\{[^}]*\}))")
 
@@ -73,6 +74,7 @@ def on_the_command_line(message: str) -> str:
     """Replace the library's options and functions in a message by those of the command line."""
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
+    message = _TUNE.sub(r"secateur tune PATH --budget \1 --apply", message)
     message = _ADD.sub(lambda match: f"add {_flag(match[1])}", _CALL.sub(_command, message))
     context = click.get_current_context(silent=True)
     table = None if context is None else context.meta.get(TABLE)

@@ -15,6 +15,7 @@ from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.options import Columns, checked, filter_options, filters_of, listed
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
+from secateur.index.build.tasks import RunTasks
 from secateur.index.model import BuildOptions, name_of
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.named_columns import called_in_index
@@ -107,15 +108,28 @@ def refresh_index(
     Also
         What :func:`secateur.build_index` raises.
     """
-    table = as_table(table)
-    snapshot = require_snapshot(table)
-    now = table.snapshot(fresh=True)
     added = BuildOptions(
         filters=filter_options(bloom, postings, ngram, tokens),
         gaps=listed(gaps),
         page_locations=page_locations,
         expressions=listed(zone_map),
     )
+    progress = on_survey, on_progress
+    return refresh_with(as_table(table), runner(spark), added, progress, repair=repair, dry_run=dry_run)
+
+
+def refresh_with(
+    table: Table,
+    run: RunTasks,
+    added: BuildOptions,
+    progress: tuple[OnProgress | None, OnProgress | None] = (None, None),
+    *,
+    repair: bool = False,
+    dry_run: bool = False,
+) -> Refreshed:
+    """Refresh an index, adding what some options request; see :func:`refresh_index`. Raises the same."""
+    snapshot = require_snapshot(table)
+    now = table.snapshot(fresh=True)
     added = _called_in_index(now, added)
     listing, usable = _listed(now, snapshot) if dry_run else usable_files(now, snapshot)
     plan = difference(table.store, snapshot, listing, usable, broken_files(table.store, snapshot) if repair else ())
@@ -123,7 +137,6 @@ def refresh_index(
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
         return _refreshed(now, listing, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
-    run = runner(spark)
     surveys = survey(run, now.open_for_index, plan.new, sort_paths(snapshot.options))
     schema = index_schema(now, [("the index", snapshot.schema), *((item.file.path, item.schema) for item in surveys)])
     options = _joined(snapshot.options, checked(added, schema))
@@ -136,7 +149,6 @@ def refresh_index(
         return refresh()
     table.store.require_writable()
     with new_build(table.store) as build, new_build(table.store) as merging:
-        progress = on_survey, on_progress
         written = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
         is_live = np.append(plan.is_live, np.ones(len(written.files.size) - len(plan.is_live), bool))
         segments, merged = with_increments_merged(table.store, merging, written, is_live, options, schema)

@@ -126,6 +126,15 @@ def test_the_most_expensive_shape_comes_first(lake: Path, log: Path) -> None:
     assert cheap.first <= cheap.last
 
 
+def test_literals_are_examples_only_as_they_are(lake: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sec.prune(str(lake), "id = 1")
+    sec.prune(str(lake), "id IS NULL")
+    monkeypatch.setenv(plan_log.LITERALS_VARIABLE, "1")
+    sec.prune(str(lake), "name = 'a' AND id > 5", order_by="id", limit=2)
+    examples = {use.predicate: use.examples for use in sec.workload(str(lake)).shapes}
+    assert examples == {"`id` = ?": (), "`id` IS NULL": ((),), "(`name` = ? AND `id` > ?)": (("'a'", "5"),)}
+
+
 def test_lines_that_are_no_plan_are_counted(lake: Path, log: Path) -> None:
     sec.prune(str(lake), "id = 1")
     line = log.read_text()

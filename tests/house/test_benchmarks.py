@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 TINY = "0.002"
 IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
-OWN = {"lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"}
+OWN = {"tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"}
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
@@ -159,6 +159,14 @@ def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.M
     assert peers == {"pyarrow's dataset", *([s3_lookup.SPARK] if is_there else [])}
     assert is_there or "not fetched for tests" in result["notes"][-1]
     assert all("round trips in sequence" in note for note in result["notes"][: 2 + len(peers)])
+
+
+def test_tune_is_near_the_best_of_all_sets(data: Path) -> None:
+    result = run_json("tune", data)
+    check(result, "tune")
+    assert len(result["ratios"]) == 3
+    for ratio in result["ratios"]:
+        assert ratio["ratio"] is None or ratio["ratio"] <= 1.1, ratio["subject"]
 
 
 @pytest.mark.parametrize("workload", IN_SPARK)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.index.build.options import hashed_type
-from secateur.index.model import NGRAM, POSTINGS, Filter, is_tuple_column, name_of
+from secateur.index.model import NGRAM, POSTINGS, Filter, FilterOption, is_tuple_column, name_of
 from secateur.index.segments.named_columns import called_in_table, expressions_of
 from secateur.index.segments.segment_file import PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import Directory
@@ -231,10 +231,11 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
     for f, filter_ in enumerate(snapshot.filters):
         if stored is not None and filter_.path == stored.path and same_keys(filter_.type, hashed):
             has, size = _has_filter(snapshot, f, filter_), partial(_filter_bytes, opened, snapshot, f, filter_)
-            yield _Structure(name, STRUCTURES.get(filter_.kind, filter_.kind), _setting(filter_), has, size)
+            yield _Structure(name, STRUCTURES.get(filter_.kind, filter_.kind), setting_of(filter_), has, size)
 
 
-def _setting(filter_: Filter) -> str | None:
+def setting_of(filter_: Filter | FilterOption) -> str | None:
+    """Return how a filter differs from others of its kind; None where it cannot."""
     parts = [f"{filter_.gram} bytes"] if filter_.kind == NGRAM else []
     return ", ".join([*parts, "folded"] if filter_.folded else parts) or None
 
