@@ -74,7 +74,14 @@ def advise(
     if sample_blocks < 1:
         raise ValueError(f"sample_blocks is {sample_blocks}; it must be 1 or more")
     every, *plans = (
-        prune(table, predicate, session_time_zone=session_time_zone, ansi=ansi, case_sensitive=case_sensitive)
+        prune(
+            table,
+            predicate,
+            use_verdicts=False,  # advice is for any process
+            session_time_zone=session_time_zone,
+            ansi=ansi,
+            case_sensitive=case_sensitive,
+        )
         for predicate in (Truth(True), *predicates)
     )
     if any(plan.opened.listing.id != every.opened.listing.id for plan in plans):

@@ -148,6 +148,7 @@ def prune(
     spark: SparkSession | None = None,
     prune_on: str = "auto",
     use_index: bool = True,
+    use_verdicts: bool = True,
     strict: bool = False,
     session_time_zone: str | None = None,
     ansi: bool | None = None,
@@ -200,7 +201,11 @@ def prune(
         Spark could evaluate. Matching blocks that a limit leaves out are not audited.
     use_index
         If False, or if the environment variable ``SECATEUR_DISABLE`` is 1, no index is read: blocks are pruned by file
-        names, the table's own metadata, and footers.
+        names, the table's own metadata, and footers, and not by what earlier reads found.
+    use_verdicts
+        If False, the plan does not use what earlier reads of this process found, and its own leave nothing; with the
+        environment variable ``SECATEUR_VERDICT_BYTES=0`` no plan does. See docs/semantics.md, "What earlier reads
+        found".
 
     Returns
     -------
@@ -246,6 +251,7 @@ def prune(
         order_by=order,
         budget_ms=budget_ms,
         use_index=use_index and is_index_enabled(),
+        use_verdicts=use_verdicts and use_index and is_index_enabled(),
         strict=strict,
         session_time_zone=session_time_zone or _active_time_zone(),
         ansi=_is_active_ansi() if ansi is None else ansi,

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 
+from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY
 from secateur.session import local_session
 from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
@@ -61,6 +62,19 @@ def one_compiler() -> None:
 def disk_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A cache on disk for the tests, instead of that of whoever runs them."""
     os.environ["SECATEUR_CACHE_DIR"] = str(tmp_path_factory.mktemp("disk-cache"))
+
+
+@pytest.fixture(autouse=True)
+def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads leave no verdicts, which would hide what statistics prune, but in tests that take `remembering`."""
+    monkeypatch.setenv(BYTES_VARIABLE, "0")
+
+
+@pytest.fixture
+def remembering(forgetting: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads leave verdicts as they do by default; there are none at first."""
+    monkeypatch.delenv(BYTES_VARIABLE)
+    MEMORY.clear()
 
 
 @pytest.fixture(scope="session")

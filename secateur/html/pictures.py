@@ -20,6 +20,7 @@ COLOURS = {
     "top-n segments": "#2f7fb0",
     "filters": "#0072B2",
     "zone maps": "#009E73",
+    "remembered": "#005f45",
     "deletes": "#CC79A7",
     "limit": "#D55E00",
     "top-n": "#b84d00",

@@ -30,6 +30,7 @@ MEANS = {
     "top-n segments": "groups of blocks that cannot hold one of the first rows of the order",
     "filters": "bloom filters, postings, n-grams and words tell which blocks may hold a value or a part of a text",
     "zone maps": "the bounds of a block's values rule it out",
+    "remembered": "an earlier read of the same condition, or of a wider one, found no row in the block",
     "deletes": "all of the block's rows are deleted",
     "limit": "other blocks are sure to hold as many rows as are asked for",
     "top-n": "the block cannot hold one of the first rows of the order",

@@ -20,6 +20,7 @@ from secateur.pruning.stages.files import prune_files
 from secateur.pruning.stages.filters import prune_by_filters
 from secateur.pruning.stages.limit import is_unordered, prune_by_limit
 from secateur.pruning.stages.pages import prune_pages
+from secateur.pruning.stages.remembered import has_verdicts, prune_remembered
 from secateur.pruning.stages.segments import prune_segments
 from secateur.pruning.stages.survivors import Left, Query, SurvivingSegments, Survivors, count
 from secateur.pruning.stages.top_n import is_ordered, prune_by_order, prune_segments_by_order
@@ -57,6 +58,7 @@ STAGES = Stages(
     ),
     opening=Stage("zone maps", prune_blocks),  # lower, upper, null count per block
     of_blocks=(
+        Stage("remembered", prune_remembered, applies=has_verdicts),  # what earlier reads found
         Stage("deletes", prune_deleted, applies=has_deletes),  # blocks with all rows deleted
         Stage("limit", prune_by_limit, applies=is_unordered),
         Stage("top-n", prune_by_order, applies=is_ordered),  # ORDER BY with a limit

@@ -55,7 +55,7 @@ def examples(page: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/howto.md"])
-def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path) -> None:
+def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path, remembering: None) -> None:
     program = examples(page).replace("lake/events", lake)
     names = {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index", "catalog": with_orders(tmp_path, lake)}
     try:

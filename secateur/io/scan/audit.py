@@ -14,6 +14,7 @@ from secateur.io.scan.explain import why
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import PrunedBlocks, PrunedReading, excluded_by, reading_of, sampled
 from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.verdicts import forget_verdicts
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.pruning.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief
@@ -75,6 +76,7 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
     looks = list(read_ahead(look, reading.blocks.by_file(), reading.reader.at_once)) if len(chosen) else []
     for seen, path in zip(looks, ordinals, strict=True):
         if seen.match is not None:
+            forget_verdicts(plan.opened)  # they may rest on the same statistics
             raise AuditFailed(_failure(plan, path, seen.match))
     return _reported(plan, _report(looks, len(excluded)))
 

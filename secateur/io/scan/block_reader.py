@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,10 @@ from secateur.pruning.rows import matching_rows
 BATCH_BYTES = 16 << 20  # maximum size of a batch that is handed on
 
 
+WithoutMatch: TypeAlias = Callable[[FileBlocks, int, Sequence[int]], None]
+# gets a file, a residual by its index, and the row groups of the file in which it is TRUE on no row
+
+
 @dataclass(frozen=True)
 class BlockReader:
     """How to read blocks of a table: which columns come out, and which rows."""
@@ -38,6 +43,7 @@ class BlockReader:
     places: frozenset[str] = frozenset()  # fields that say where a row lies
     at_once: int = 1  # files that it pays to read at the same time
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
+    without_match: WithoutMatch | None = None  # told of row groups whose rows were all looked at
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         """Yield the batches of some row groups of one file, with exactly the matching rows."""
@@ -72,7 +78,7 @@ class BlockReader:
         """Count the matching and the live rows of each row group of one file."""
         opened = self._opened(blocks)
         for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
-            matching = sum(batch.num_rows for batch in self._matching_in(opened, (row_group,), residual, rows))
+            matching = sum(batch.num_rows for batch in self._matching_in(blocks, opened, (row_group,), residual, rows))
             yield matching, sum(len(positions) for positions, _ in opened.live((row_group,), (), None))
 
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
@@ -81,15 +87,18 @@ class BlockReader:
         for residual, pairs in groupby(zip(blocks.residual, blocks.row_groups, strict=True), itemgetter(0)):
             for row_groups in opened.together([row_group for _, row_group in pairs], self.needed):
                 rows = opened.selection(row_groups, [rows_of[row_group] for row_group in row_groups])
-                yield from self._matching_in(opened, row_groups, residual, rows)
+                yield from self._matching_in(blocks, opened, row_groups, residual, rows)
 
     def _matching_in(
-        self, opened: OpenedRows, row_groups: RowGroups, residual: int, rows: RowSelection | None
+        self, file: FileBlocks, opened: OpenedRows, row_groups: RowGroups, residual: int, rows: RowSelection | None
     ) -> Iterator[pa.RecordBatch]:
         condition = self._conditions[residual]
         if condition is None:
-            return (batch for _, batch in opened.live(row_groups, self.needed, rows) if batch.num_rows)
-        return opened.matching(row_groups, self.needed, rows, condition)
+            yield from (batch for _, batch in opened.live(row_groups, self.needed, rows) if batch.num_rows)
+            return
+        hit = yield from opened.matching(row_groups, self.needed, rows, condition)
+        if self.without_match is not None and len(hit) < len(row_groups):  # who stops before the end learns nothing
+            self.without_match(file, residual, [row_group for row_group in row_groups if row_group not in hit])
 
     @cached_property
     def _conditions(self) -> list[RowCondition | None]:

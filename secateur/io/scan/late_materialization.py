@@ -6,7 +6,7 @@ al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -21,10 +21,12 @@ from secateur.io.tables.file_rows import FileRows, positions_in_file
 from secateur.io.tables.partitions import constant
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.ragged import offsets_of
 
 PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
 CELL = 256  # rows; pages have more, so selecting whole cells costs no more than rows
 RowGroups: TypeAlias = tuple[int, ...]  # of one file, read as one; their rows are numbered through them
+Matches: TypeAlias = Generator[pa.RecordBatch, None, frozenset[int]]  # returns the row groups that have a match
 Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # a batch with its rows' positions in the row groups
 
 
@@ -73,18 +75,20 @@ class OpenedRows:
 
     def matching(
         self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows that meet a condition, among the selected rows or all; `fields` has all its columns."""
+    ) -> Matches:
+        """Yield the live rows that meet a condition, among the selected rows or all; `fields` has all its columns.
+
+        At the end, return the row groups that have such a row.
+        """
         if not self.source.reader.is_read_whole(row_groups):
             rows = self.source.pages.may_match(row_groups[0], condition.predicate, rows)
         if rows is not None and not len(rows):
-            return
+            return frozenset()
         first = [field for field in fields if field.name in condition.columns]
         others = [field for field in self._stored(fields) if field.name not in condition.columns]
         if not self._stored(first) or not others or self._is_light(row_groups, others, rows):
-            yield from self._straight(row_groups, fields, rows, condition)
-        else:
-            yield from self._late(row_groups, fields, (first, others), rows, condition)
+            return (yield from self._straight(row_groups, fields, rows, condition))
+        return (yield from self._late(row_groups, fields, (first, others), rows, condition))
 
     def _is_light(self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Return whether columns are so few bytes that reading them later would cost more."""
@@ -92,12 +96,15 @@ class OpenedRows:
 
     def _straight(
         self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Matches:
         """Yield the matching rows, reading all columns at once."""
-        for _, batch in self.live(row_groups, fields, rows):
+        hit: set[int] = set()
+        for positions, batch in self.live(row_groups, fields, rows):
             passed = condition(batch)
             if passed.any():
+                hit |= self._row_groups_at(row_groups, positions[passed])
                 yield batch if passed.all() else batch.filter(flags(passed))
+        return frozenset(hit)
 
     def _late(
         self,
@@ -106,7 +113,7 @@ class OpenedRows:
         split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
         rows: RowSelection | None,
         condition: RowCondition,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Matches:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
         in_memory = self.source.reader.is_held(row_groups, self.source.names(self._stored(fields)))
@@ -115,13 +122,12 @@ class OpenedRows:
         for positions, batch in self.live(row_groups, first, rows):
             passing = condition(batch)
             if not parts and not in_memory and _hits_most_pages(positions, passing):
-                yield from self._straight(row_groups, fields, rows, condition)
-                return
+                return (yield from self._straight(row_groups, fields, rows, condition))
             passed.append(positions[passing])
             parts.append(batch.filter(flags(passing)))
         chosen = np.concatenate(passed)
         if not len(chosen):
-            return
+            return frozenset()
         known, begin, given = pa.Table.from_batches(parts), 0, 0
         for batch in self._at(row_groups, others, chosen):
             texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
@@ -130,6 +136,14 @@ class OpenedRows:
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
                 yield self._complete(part, fields, row_groups, chosen[given : given + part.num_rows])
                 given += part.num_rows
+        return frozenset(self._row_groups_at(row_groups, chosen))
+
+    def _row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
+        """Return which of some row groups hold the rows at some positions; at least one."""
+        if len(row_groups) == 1:
+            return {*row_groups}
+        begin = offsets_of(self.source.row_count[list(row_groups)])[:-1]
+        return {row_groups[i] for i in np.unique(np.searchsorted(begin, positions, "right") - 1).tolist()}
 
     def _at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield the rows at some positions, deleted or not; rows between close ranges are read, too."""

@@ -24,6 +24,7 @@ from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_cond
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
+from secateur.io.scan.verdicts import leaving_verdicts, verdicts_on
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
@@ -50,7 +51,7 @@ from secateur.pruning.stages.survivors import Executors, Query, Survivors
 
 if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList
-    from secateur.io.scan.block_reader import BlockReader
+    from secateur.io.scan.block_reader import BlockReader, WithoutMatch
 
 ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
 
@@ -63,6 +64,7 @@ class Settings:
     order_by: tuple[OrderItem, ...] = ()
     budget_ms: float | None = None
     use_index: bool = True
+    use_verdicts: bool = False  # of earlier reads, and leave those of its own
     strict: bool = False
     session_time_zone: str = "UTC"
     case_sensitive: bool = False
@@ -305,7 +307,16 @@ class PlannedScan(ScanPlan):
     def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
         from secateur.io.scan.block_reader import block_reader
 
-        return block_reader(self.opened, self.delivery, fields, self.residuals)
+        reader = block_reader(self.opened, self.delivery, fields, self.residuals)
+        return reader if self._without_match is None else replace(reader, without_match=self._without_match)
+
+    @cached_property
+    def _without_match(self) -> WithoutMatch | None:
+        """Where readers leave what they find; None if they must not, because others would not find the same."""
+        settings = self.origin.settings
+        if self.limit is not None or settings.semi_join is not None or not settings.use_verdicts:
+            return None
+        return leaving_verdicts(self.residuals, self.opened, self.session_time_zone, ansi=self.ansi)
 
     def require_supported(self, *, in_order: bool = True) -> None:
         """Raise UnsupportedPredicate if some block needs what only Spark can evaluate: the predicate, or the order."""
@@ -348,7 +359,8 @@ def plan_scan(
     asked_of_index = with_indexed(rewritten, settings, predicate, opened)
     opened.catalog.expect([*fields(asked_of_index), *([] if order is None else [order.first.field])])
     implied = implied_by(rewritten, opened)
-    query = Query(asked_of_index, opened.catalog, settings.limit, deadline, executors, implied, order)
+    verdicts = verdicts_on(asked_of_index, opened, time_zone, ansi=settings.ansi) if settings.use_verdicts else ()
+    query = Query(asked_of_index, opened.catalog, settings.limit, deadline, executors, implied, order, verdicts)
     asked = brief(sql) if settings.semi_join is None else f"{brief(sql)} AND {settings.semi_join}"
     pruned = run(query, faults, predicate=asked, index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)

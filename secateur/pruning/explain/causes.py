@@ -97,6 +97,8 @@ class Pruned:
                 cause = self._by_filters()
             case "zone maps":
                 cause = self._by_bounds() or self._by_filters() or self._by_both() or self._by_pages()
+            case "remembered":
+                cause = Cause(None, "an earlier read of the same condition, or of a wider one, found no row in it")
             case "deletes":
                 cause = Cause(None, f"all {int(self.block.row_count[0]):,} rows of it are deleted")
             case "limit":

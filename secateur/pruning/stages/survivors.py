@@ -18,6 +18,7 @@ from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Catalog, Numbered, Statistics
+from secateur.pruning.verdicts import Verdict
 from secateur.ragged import elements_of, offsets_of
 
 NO_SEGMENTS = np.zeros(0, np.int64)
@@ -49,6 +50,7 @@ class Query:
     executors: Executors | None = None
     implied: Within | None = None  # what the predicate implies for sort key tuples; used only to prune
     order: Order | None = None
+    verdicts: tuple[Verdict, ...] = ()  # what earlier reads of these files tell about the predicate
     notes: list[str] = field(default_factory=list)  # of the stage that runs
 
     @property

@@ -1,0 +1,257 @@
+"""The memory of what reads of this process found, for all tables, bounded in bytes.
+
+Under a condition, with all that its meaning depends on, stand the blocks in which it is TRUE on no row: numbers, one
+for each block. A block belongs to the identity of its file, so a file that is replaced is no longer spoken of. The
+conditions that were used longest ago are forgotten first.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import from_numpy, strings, truths
+from secateur.forks import lock_for
+from secateur.io.tables.listing import Listing
+from secateur.pruning.predicate.bound import Field, Within, all_leaves, columns
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.verdicts import ROW_GROUP_BITS, Verdict, implies, leaves_implying, places_of
+
+BYTES_VARIABLE = "SECATEUR_VERDICT_BYTES"
+MOST_BYTES = 64 << 20
+OF_CONDITION, OF_FILE, OF_BLOCK = 4 << 10, 400, 16  # bytes in memory, about
+MOST_CONDITIONS = 128  # of one table; a plan compares its predicate with each
+LEAST_MERGED = 1 << 10  # blocks that are added to a condition's before all are brought in order
+FEW_FILES = 64  # for fewer that are gone, nothing is tidied up
+
+Identity: TypeAlias = tuple[str, int, int, int]  # path, size, stamp and witness of a file, as listed
+
+
+def most_bytes() -> int:
+    """Return how many bytes verdicts may take: ``SECATEUR_VERDICT_BYTES``, else MOST_BYTES; 0 turns them off.
+
+    Raises ValueError if the variable is not a number of bytes.
+    """
+    setting = os.environ.get(BYTES_VARIABLE, "").strip()
+    if not setting:
+        return MOST_BYTES
+    from secateur.io.storage.disk_cache import parse_bytes
+
+    return parse_bytes(setting, BYTES_VARIABLE)
+
+
+@dataclass(frozen=True)
+class KnownCondition:
+    """A condition, and all that its truth value on the rows of a file depends on."""
+
+    condition: Predicate
+    stored: tuple[Field, ...]  # its fields as an index names them: by id if the table's format has ids
+    session_time_zone: str
+    ansi: bool
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns of the condition."""
+        return frozenset(columns(self.condition))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        ranges = (leaf.ranges.thresholds for leaf in all_leaves(self.condition) if isinstance(leaf, Within))
+        return OF_CONDITION + sum(thresholds.nbytes for thresholds in ranges)
+
+
+@dataclass(eq=False)
+class _RefutedBlocks:
+    """The blocks in which a condition is TRUE on no row; files have numbers of the table's memory."""
+
+    places: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    added: list[np.ndarray] = field(default_factory=list)
+    unmerged: int = 0  # blocks in `added`
+    listed: tuple[np.ndarray, np.ndarray] | None = None  # the places in a listing, after that listing's file ordinals
+
+    def add(self, places: np.ndarray) -> None:
+        """Add blocks, known or not."""
+        self.added.append(places)
+        self.unmerged += len(places)
+        if self.unmerged > max(LEAST_MERGED, len(self.places)):  # so that each block is moved a few times only
+            self.merge()
+
+    def merge(self) -> None:
+        """Bring the blocks in order."""
+        if self.added:
+            self.places, self.listed = np.unique(np.concatenate([self.places, *self.added])), None
+            self.added, self.unmerged = [], 0
+
+    def places_in(self, ordinals: np.ndarray) -> np.ndarray:
+        """Return the places with ordinals of live files, by number of the file; without files that have none (-1)."""
+        self.merge()
+        if self.listed is None or self.listed[0] is not ordinals:
+            live = ordinals[self.places >> ROW_GROUP_BITS]
+            row_group = self.places & ((1 << ROW_GROUP_BITS) - 1)
+            self.listed = ordinals, np.sort(places_of(live, row_group)[live >= 0])
+        return self.listed[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        return OF_BLOCK * (len(self.places) + self.unmerged)
+
+
+class _TableMemory:
+    """What is known of one table: the files spoken of, numbered, and the blocks by condition."""
+
+    def __init__(self) -> None:
+        self.blocks: OrderedDict[KnownCondition, _RefutedBlocks] = OrderedDict()  # the one used last at the end
+        self.nbytes = 0  # in memory, about
+        self._numbers: dict[Identity, int] = {}
+        self._listed: tuple[Callable[[], Listing | None], np.ndarray] = (lambda: None, np.zeros(0, np.int64))
+
+    def add(self, known: KnownCondition, file: Identity, row_groups: Sequence[int]) -> None:
+        """Add row groups of a file in which a condition is TRUE on no row; a file gets a number if it has none."""
+        number = self._numbers.setdefault(file, len(self._numbers))
+        places = places_of(np.array([number]), np.array(row_groups))
+        self.blocks.setdefault(known, _RefutedBlocks()).add(places)
+        self.blocks.move_to_end(known)
+        if len(self.blocks) > MOST_CONDITIONS:
+            self.blocks.popitem(last=False)
+        self._measure()
+
+    def verdicts(
+        self, listing: Listing, predicate: Predicate, applies: Callable[[KnownCondition], bool]
+    ) -> Iterator[Verdict]:
+        """Yield what the conditions that apply tell about a predicate."""
+        names = frozenset(columns(predicate))
+        for known, refuted in list(self.blocks.items()):
+            if names.isdisjoint(known.columns):
+                continue
+            whole = implies(predicate, known.condition)
+            leaves = None if whole else leaves_implying(known.condition, predicate)
+            if (whole or leaves) and applies(known):
+                places = refuted.places_in(self._ordinals_in(listing))
+                if len(places):
+                    self.blocks.move_to_end(known)
+                    yield Verdict(leaves, places)
+        self._measure()
+
+    def forget_one(self) -> None:
+        """Forget the condition that was used longest ago."""
+        self.blocks.popitem(last=False)
+        self._measure()
+
+    def _measure(self) -> None:
+        of_conditions = sum(known.nbytes + refuted.nbytes for known, refuted in self.blocks.items())
+        self.nbytes = OF_FILE * len(self._numbers) + of_conditions
+
+    def _ordinals_in(self, listing: Listing) -> np.ndarray:
+        """Return the ordinal of every numbered file in a listing; -1 if no live file has its identity."""
+        latest, ordinals = self._listed
+        if latest() is not listing or len(ordinals) != len(self._numbers):
+            ordinals = ordinals_in(listing, list(self._numbers))
+            self._listed = weakref.ref(listing), ordinals
+        return ordinals
+
+    def tidied(self, listing: Listing) -> _TableMemory:
+        """Return a memory of the files that are in a listing, if most of these files are not; else itself."""
+        latest, ordinals = self._listed
+        kept = ordinals >= 0
+        if latest() is not listing or len(kept) != len(self._numbers) or listing.left_out:
+            return self
+        if np.count_nonzero(~kept) <= max(FEW_FILES, len(kept) // 2):
+            return self
+        tidy, number = _TableMemory(), np.where(kept, np.cumsum(kept) - 1, -1)
+        files = (file for file, stays in zip(self._numbers, kept.tolist(), strict=True) if stays)
+        tidy._numbers = {file: i for i, file in enumerate(files)}
+        tidy.blocks = OrderedDict(
+            (known, _RefutedBlocks(refuted.places_in(number))) for known, refuted in self.blocks.items()
+        )
+        tidy._measure()
+        return tidy
+
+
+class VerdictMemory:
+    """What reads found, by table; threads share it."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[str, _TableMemory] = OrderedDict()  # the one used last at the end
+        self._lock = lock_for(self, "_lock")
+
+    def leave(self, table: str, known: KnownCondition, file: Identity, row_groups: Sequence[int], most: int) -> None:
+        """Note that a condition is TRUE on no row of some row groups of a file, and keep to so many bytes."""
+        with self._lock:
+            memory = self._tables.setdefault(table, _TableMemory())
+            self._tables.move_to_end(table)
+            memory.add(known, file, row_groups)
+            while self._tables and sum(memory.nbytes for memory in self._tables.values()) > most:
+                oldest, of_oldest = next(iter(self._tables.items()))
+                of_oldest.forget_one()
+                if not of_oldest.blocks:
+                    del self._tables[oldest]
+
+    def verdicts(
+        self, table: str, listing: Listing, predicate: Predicate, applies: Callable[[KnownCondition], bool]
+    ) -> tuple[Verdict, ...]:
+        """Return what is known of a predicate in the listed files, by the conditions that apply in the session."""
+        if table not in self._tables:
+            return ()
+        with self._lock:
+            memory = self._tables.get(table)
+            if memory is None:
+                return ()
+            verdicts = tuple(memory.verdicts(listing, predicate, applies))
+            self._tables[table] = memory.tidied(listing)  # at once: a fork or an interrupt sees the one or the other
+            return verdicts
+
+    def forget(self, table: str) -> None:
+        """Forget everything about a table."""
+        with self._lock:
+            self._tables.pop(table, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._tables.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        with self._lock:
+            return sum(memory.nbytes for memory in self._tables.values())
+
+
+MEMORY = VerdictMemory()
+
+
+def ordinals_in(listing: Listing, files: Sequence[Identity]) -> np.ndarray:
+    """Return the ordinal of every file in a listing; -1 if no live file has its identity: int64."""
+    if not len(files) or not len(listing.paths):
+        return np.full(len(files), -1)
+    wanted = strings([path for path, *_ in files]).cast(listing.paths.type)
+    at = _positions(wanted, listing.paths)
+    same = truths(pc.equal(listing.paths.take(from_numpy(at)), wanted))
+    known = np.array([others for _, *others in files], np.int64).T
+    for ours, listed in zip(known, (listing.size, listing.stamp, listing.witness), strict=True):
+        same = same & (listed[at] == ours)
+    return np.where(same, at, -1)
+
+
+def _positions(wanted: pa.Array, paths: pa.Array) -> np.ndarray:
+    """Return where some paths stand among ascending ones, at least one; of a path that is not there, any position.
+
+    All are searched together, in as many steps as one path would take, so that a long listing is not looked through.
+    """
+    low, high = np.zeros(len(wanted), np.int64), np.full(len(wanted), len(paths) - 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        before = truths(pc.less(paths.take(from_numpy(middle)), wanted))
+        low, high = np.where(before, np.minimum(middle + 1, high), low), np.where(before, high, middle)
+    return low
