@@ -15,6 +15,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.repeat import remembering
 from benchmarks.setting import Setting
 from benchmarks.show import show
 from benchmarks.workloads import WORKLOADS, Workload
@@ -48,7 +49,8 @@ def main(
         console.print(", ".join(f"{name} {value}" for name, value in environment.items()), highlight=False)
     for workload in chosen:
         started = time.perf_counter()
-        result = workload.run(setting)
+        with remembering(0):
+            result = workload.run(setting)
         seconds = time.perf_counter() - started
         about = {"workload": workload.name, "description": workload.description, "seconds": seconds}
         results.append({**about, **result.to_dict()})

@@ -29,6 +29,7 @@ from benchmarks.planning import plan_synthetic
 from benchmarks.pruning_rates import pruning_rates
 from benchmarks.read_peers import read_peers
 from benchmarks.read_sweep import read_sweep
+from benchmarks.repeat import repeat
 from benchmarks.results import Result
 from benchmarks.s3_lookup import lookup_s3
 from benchmarks.scale import plan_nothing_pruned, plan_range
@@ -81,6 +82,7 @@ WORKLOADS = (
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
+    Workload("repeat", "a predicate asked again, also after a tenth was appended to the table", repeat),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),
