@@ -13,7 +13,8 @@ from secateur.pruning.order import Order
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
-from secateur.pruning.stages.survivors import Left, Survivors, whole_blocks
+from secateur.pruning.row_ranges import whole_blocks
+from secateur.pruning.stages.survivors import Left, Survivors
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from secateur.io.parquet.row_group_reader import StoredRows
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import Listing
-from secateur.pruning.stages.survivors import RowRanges, no_ranges
+from secateur.pruning.row_ranges import RowRanges, no_ranges
 from secateur.ragged import offsets_of
 
 _ZSTD = pa.Codec("zstd")

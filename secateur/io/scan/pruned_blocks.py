@@ -13,7 +13,7 @@ from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.tables.listing import METADATA
-from secateur.pruning.stages.survivors import RowRanges, in_ranges, joined_ranges, no_ranges
+from secateur.pruning.row_ranges import RowRanges, in_ranges, joined_ranges, no_ranges
 
 _ROW_GROUP_BITS = 32
 

@@ -28,7 +28,7 @@ from secateur.io.scan.read_path import asks_a_collation
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.spark.to_spark import one_partition_each
 from secateur.pruning.predicate.bound import columns
-from secateur.pruning.stages.survivors import in_ranges
+from secateur.pruning.row_ranges import in_ranges
 from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:

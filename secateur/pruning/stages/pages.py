@@ -15,7 +15,8 @@ import numpy as np
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.stages.survivors import PageCounts, Query, RowRanges, Survivors
+from secateur.pruning.row_ranges import RowRanges
+from secateur.pruning.stages.survivors import PageCounts, Query, Survivors
 from secateur.pruning.statistics import Blocks, Pages, Statistics
 from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of, runs_of

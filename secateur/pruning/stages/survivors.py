@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -17,9 +17,9 @@ from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
+from secateur.pruning.row_ranges import RowRanges
 from secateur.pruning.statistics import Blocks, Catalog, Numbered, Statistics
 from secateur.pruning.verdicts import Verdict
-from secateur.ragged import elements_of, offsets_of
 
 NO_SEGMENTS = np.zeros(0, np.int64)
 
@@ -57,61 +57,6 @@ class Query:
     def is_late(self) -> bool:
         """Whether the time for pruning is spent."""
         return self.deadline is not None and time.perf_counter() >= self.deadline
-
-
-@dataclass(frozen=True)
-class RowRanges:
-    """Rows of each block that may match: the ranges of block b are [offsets[b], offsets[b + 1]) of [start, stop)."""
-
-    offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
-    start: np.ndarray  # int64, within the block
-    stop: np.ndarray
-
-    @property
-    def row_counts(self) -> np.ndarray:
-        """Return the number of rows of each block in its ranges: int64."""
-        return np.diff(offsets_of(self.stop - self.start)[self.offsets])
-
-    def take(self, blocks: np.ndarray) -> RowRanges:
-        """Return the ranges of the given blocks."""
-        chosen = elements_of(self.offsets, blocks)
-        return RowRanges(offsets_of(np.diff(self.offsets)[blocks]), self.start[chosen], self.stop[chosen])
-
-    def between(self, start: int, stop: int) -> RowRanges:
-        """Return the ranges of the blocks [start, stop)."""
-        begin, end = self.offsets[[start, stop]].tolist()
-        return RowRanges(self.offsets[start : stop + 1] - begin, self.start[begin:end], self.stop[begin:end])
-
-    def partial(self, row_count: np.ndarray) -> RowRanges:
-        """Return the ranges of blocks that are not fully covered, given their row counts; none for the other blocks."""
-        counts, partly = np.diff(self.offsets), self.row_counts < row_count
-        kept = np.repeat(partly, counts)
-        return RowRanges(offsets_of(np.where(partly, counts, 0)), self.start[kept], self.stop[kept])
-
-
-def no_ranges(blocks: int) -> RowRanges:
-    """Return empty ranges for `blocks` blocks."""
-    nothing = np.zeros(0, np.int64)
-    return RowRanges(np.zeros(blocks + 1, np.int64), nothing, nothing)
-
-
-def in_ranges(start: np.ndarray, stop: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return which rows lie in one of the ranges of a block, which ascend without overlap: bool, like `rows`."""
-    return np.searchsorted(start, rows, "right") > np.searchsorted(stop, rows, "right")
-
-
-def whole_blocks(row_count: np.ndarray) -> RowRanges:
-    """Return ranges that cover every row of every block."""
-    n = len(row_count)
-    return RowRanges(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), row_count)
-
-
-def joined_ranges(parts: Sequence[RowRanges]) -> RowRanges:
-    """Concatenate the ranges of all parts; at least one part."""
-    counts = np.concatenate([np.diff(part.offsets) for part in parts])
-    return RowRanges(
-        offsets_of(counts), *(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "stop"))
-    )
 
 
 @dataclass(frozen=True)

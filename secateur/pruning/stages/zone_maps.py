@@ -14,14 +14,8 @@ from secateur.pruning.outcomes import survives
 from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.stages.survivors import (
-    NO_SEGMENTS,
-    Query,
-    SurvivingSegments,
-    Survivors,
-    joined_ranges,
-    whole_blocks,
-)
+from secateur.pruning.row_ranges import joined_ranges, whole_blocks
+from secateur.pruning.stages.survivors import NO_SEGMENTS, Query, SurvivingSegments, Survivors
 from secateur.pruning.statistics import Run
 
 
