@@ -103,6 +103,7 @@ class Filter:
     type: pa.DataType  # type of what is hashed: the column's values, an array's elements, a map's keys
     gram: int = 0  # bytes of an n-gram
     folded: bool = False  # ASCII letters are hashed in lower case
+    rows: bool = False  # postings say which rows of a block hold a value
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class FilterOption:
     gram: int = 0
     folded: bool = False
     native: bool = False  # taken from the data files where they have one
+    rows: bool = False  # postings that say which rows of a block hold a value
 
 
 @dataclass(frozen=True)

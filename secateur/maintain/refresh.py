@@ -172,11 +172,15 @@ def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
 
 
 def _joined(before: BuildOptions, added: BuildOptions) -> BuildOptions:
-    """Merge added filters, gaps and page locations into an index's options, which may name columns that are gone."""
+    """Merge added filters, gaps and page locations into an index's options, which may name columns that are gone.
+
+    Postings that say rows say blocks, too, and take the place of those that do not.
+    """
     filters, gaps = (*before.filters, *added.filters), (*before.gaps, *added.gaps)
+    with_rows = {replace(option, rows=False) for option in filters if option.rows}
     return replace(
         before,
-        filters=tuple(dict.fromkeys(filters)),
+        filters=tuple(dict.fromkeys(option for option in filters if option not in with_rows)),
         gaps=tuple(dict.fromkeys(gaps)),
         page_locations=before.page_locations or added.page_locations,
         expressions=tuple(dict.fromkeys((*before.expressions, *added.expressions))),

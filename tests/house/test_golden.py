@@ -23,6 +23,7 @@ CASES = [
     ("price = 4.25", [17], [(0, 0)]),
     ("wide = 5200000000000000000000", [52], [(1, 0)]),
     ("name IS NULL AND id < 20", [0, 10], [(0, 0)]),
+    ("name IN ('name-033" + "é" * 40 + "', 'name-034')", [33], [(0, 1)]),
     ("name LIKE 'name-07%'", list(range(71, 80)), [(1, 1)]),
     ("name LIKE '%-033%'", [33], [(0, 1)]),
     ("name LIKE 'name-033%' OR price = 19.5", [33, 78], [(0, 1), (1, 1)]),
@@ -47,6 +48,11 @@ def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list
     found = zip(plan.blocks["file"].to_pylist(), plan.blocks["row_group"].to_pylist(), strict=True)
     assert [(int(file[5]), group) for file, group in found] == blocks
     assert sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()) == ids
+
+
+def test_golden_row_lists(golden: Path) -> None:
+    plan = sec.prune(sec.open_table(str(golden)), f"name = 'name-033{'é' * 40}'", strict=True)
+    assert plan.blocks["row_ranges"].to_pylist() == [[{"start": 13, "stop": 14}]]
 
 
 def test_golden_index_is_sound(golden: Path) -> None:

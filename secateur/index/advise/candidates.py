@@ -77,7 +77,7 @@ def serves(option: FilterOption, question: Question) -> bool:
 def filter_of(option: FilterOption, question: Question) -> Filter:
     """Return the filter of an option over the column of a question."""
     type_ = question.type if isinstance(question, Values) else question.column.type
-    return Filter(option.kind, question.column.path, type_, option.gram, option.folded)
+    return Filter(option.kind, question.column.path, type_, option.gram, option.folded, option.rows)
 
 
 def gap_columns(leaf: Leaf) -> list[Field]:

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, ValuesSketch, measure
+from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, Sketch, ValuesSketch, measure
 from secateur.index.build.options import filters_of
+from secateur.index.build.row_sketch import RowSketch
 from secateur.index.build.source_file import OpenFile, SourceFile
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
-from secateur.index.filters.postings_build import postings_of
+from secateur.index.filters.postings import Postings
+from secateur.index.filters.postings_build import postings_of, postings_with_rows
+from secateur.index.filters.row_lists import ValueRows
 from secateur.index.identity import FileIdentity
 from secateur.index.model import (
     BLOOM,
@@ -123,14 +126,26 @@ class Collector:
     filter: Filter
     is_native: bool
     writer: BloomFragmentWriter
-    postings: list[np.ndarray | None] = field(default_factory=list)
+    hashes: list[np.ndarray | None] = field(default_factory=list)  # of postings
+    values: list[ValueRows | None] = field(default_factory=list)  # of postings with row lists
+
+    @property
+    def sketch(self) -> Sketch:
+        """What the values of every block are added to."""
+        if self.filter.rows:
+            return RowSketch(self.filter, self.values.append)
+        return FilterSketch(self.filter, self.take)
 
     def take(self, hashes: np.ndarray | None) -> None:
         """Add the hashes of the next block; they must be distinct for postings."""
         if self.filter.kind == POSTINGS:
-            self.postings.append(hashes)
+            self.hashes.append(hashes)
         else:
             self.writer.add(hashes)
+
+    def postings(self) -> Postings:
+        """Return the postings of all blocks."""
+        return postings_with_rows(self.values) if self.filter.rows else postings_of(self.hashes)
 
 
 def assemble(
@@ -166,7 +181,7 @@ def assembled(
     zone_maps = [_with_gaps(zonemap.concat([p.zone_maps[c] for p in parts]), blocks.row_count) for c in recipe.columns]
     pages = {c: table for c, column in enumerate(recipe.columns) if (table := _pages(parts, column)) is not None}
     by_number = dict(enumerate(collectors))
-    postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
+    postings = {f: c.postings() for f, c in by_number.items() if c.filter.kind == POSTINGS}
     size_classes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
     page_locations = [part.page_locations for part in parts if part.page_locations is not None]
     laid = concat_locations(page_locations) if recipe.page_locations else None
@@ -186,9 +201,7 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     key = [ValuesSketch() for _ in recipe.sort_key] if recipe.tuples is not None else []
     always = [ColumnReading(column.path, sketch) for column, sketch in bounds.items()]
     always += [ColumnReading(column.path, sketch) for column, sketch in zip(recipe.sort_key, key, strict=False)]
-    filters = [
-        (c, ColumnReading(c.filter.path, FilterSketch(c.filter, c.take)), _native(source, c)) for c in collectors
-    ]
+    filters = [(c, ColumnReading(c.filter.path, c.sketch), _native(source, c)) for c in collectors]
     tuples = []
     for row_group in range(len(source.row_count)):
         readings = [*always]
@@ -215,8 +228,9 @@ def unknown_statistics(
     """Return statistics of a file that is gone: only its row groups are known, and filters keep its blocks."""
     n = len(row_count)
     for collector in collectors:
+        sketch = collector.sketch
         for _ in range(n):
-            collector.take(None)
+            sketch.give_up()
     zone_maps = {c: zonemap.unknown(ordered_kind(c.type), n) for c in recipe.columns}
     return FileStatistics(row_count, byte_count, zone_maps, {}, unknown_locations(n) if recipe.page_locations else None)
 

@@ -38,7 +38,7 @@ from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]
 NGRAM_BYTES = 5
-NATIVE = "native"
+NATIVE, BLOCKS, ROWS = "native", "blocks", "rows"
 _NAME = re.compile(r"[^()+*/%<>=|'\"-]+")  # of a column; anything else may be an expression
 
 
@@ -74,14 +74,16 @@ def _option(kind: str, column: str, setting: object) -> FilterOption:
             return FilterOption(kind, column, folded=bool(given.get("fold", False)))
         case "bloom", "native":
             return FilterOption(kind, column, native=True)
-        case (("bloom" | "postings" | "token"), None):
+        case "postings", "rows":
+            return FilterOption(kind, column, rows=True)
+        case (("bloom" | "postings" | "token"), None) | ("postings", "blocks"):
             return FilterOption(kind, column)
     raise InvalidOption(f"{setting!r} is not a setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
 
 
 _SETTINGS = {
     BLOOM: f"there is {NATIVE!r}, for filters that the files have already",
-    POSTINGS: "it has none",
+    POSTINGS: f"there are {BLOCKS!r}, which hold a value, and {ROWS!r}, for the rows of these blocks too",
     NGRAM: f"give the bytes of a gram, {LEAST_GRAM} to {MOST_GRAM}, or {{'n': {NGRAM_BYTES}, 'fold': True}}",
     TOKEN: "there is {'fold': True}, for words in any case",
 }
@@ -183,7 +185,7 @@ def _filter(option: FilterOption, schema: pa.Schema, expressions: Collection[str
         )
     if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
         raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
-    return Filter(option.kind, field.path, type_, option.gram, option.folded)
+    return Filter(option.kind, field.path, type_, option.gram, option.folded, option.rows)
 
 
 def _computed_field(option: FilterOption, schema: pa.Schema) -> Field | None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from secateur.index.filters.postings import Postings, values_by_block
-from secateur.index.filters.postings_build import postings_of
+from secateur.index.filters.postings import Postings, rows_by_block, values_by_block
+from secateur.index.filters.postings_build import postings_of, postings_with_rows
+from secateur.index.filters.row_lists import ValueRows
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, Store
 from secateur.index.segments.segment_file import SegmentData
@@ -73,6 +75,7 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, size_classes: Mappi
     zone_maps = [_joined([segment.zone_maps[c] for segment in taken]).take(order) for c in range(len(snapshot.columns))]
     pages = {c: take_pages(_pages(taken, c), order) for c in sorted({c for segment in taken for c in segment.pages})}
     postings = {f: _postings([segment.postings[f] for segment in taken], order) for f in taken[0].postings}
+    with_rows = {f: _postings([segment.with_rows[f] for segment in taken], order) for f in taken[0].with_rows}
     return SegmentData(
         plan.files,
         blocks,
@@ -80,13 +83,16 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, size_classes: Mappi
         zone_maps,
         pages,
         dict(size_classes),
-        {f: postings_of(hashes, known_from) for f, (hashes, known_from) in postings.items()},
+        {f: postings_of(*merged) for f, merged in postings.items()}
+        | {f: postings_with_rows(*merged) for f, merged in with_rows.items()},
         _locations(taken, order),
     )
 
 
 _COUNTS = ("row_group", "row_count", "byte_count")
+Value = TypeVar("Value")
 _Hashes = tuple[list[np.ndarray | None], int]  # hashes of every block, and the number of unknown last bits
+_WithRows = tuple[list[ValueRows | None], int]  # the same with the rows that hold them
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,8 @@ class _Taken:
     blocks: BlockTable
     zone_maps: Sequence[ZoneMap]
     pages: Mapping[int, PageTable]
-    postings: Mapping[int, _Hashes]
+    postings: Mapping[int, _Hashes]  # those without row lists
+    with_rows: Mapping[int, _WithRows]
     page_locations: BlockLocations | None
 
 
@@ -106,13 +113,16 @@ def _taken(segment: SegmentData, part: Part) -> _Taken:
         BlockTable(*(getattr(table, name)[chosen] for name in ("file", *_COUNTS))),
         [zone_map.take(chosen) for zone_map in segment.zone_maps],
         {c: take_pages(pages, chosen) for c, pages in segment.pages.items()},
-        {f: _values(postings, chosen) for f, postings in segment.postings.items()},
+        {f: _values(of, values_by_block(of, _OF), chosen) for f, of in segment.postings.items() if of.lists is None},
+        {f: _values(of, rows_by_block(of, _OF), chosen) for f, of in segment.postings.items() if of.lists is not None},
         None if segment.page_locations is None else segment.page_locations.take(chosen),
     )
 
 
-def _values(postings: Postings, chosen: np.ndarray) -> _Hashes:
-    values = values_by_block(postings, "postings")
+_OF = "postings"  # in messages
+
+
+def _values(postings: Postings, values: Sequence[Value], chosen: np.ndarray) -> tuple[list[Value], int]:
     return [values[block] for block in chosen.tolist()], postings.table.shift
 
 
@@ -151,6 +161,6 @@ def _locations(parts: Sequence[_Taken], order: np.ndarray) -> BlockLocations | N
     return concat_locations(every).take(order)
 
 
-def _postings(parts: Sequence[_Hashes], order: np.ndarray) -> _Hashes:
-    every = [hashes for part, _ in parts for hashes in part]
+def _postings(parts: Sequence[tuple[list[Value], int]], order: np.ndarray) -> tuple[list[Value], int]:
+    every = [values for part, _ in parts for values in part]
     return [every[i] for i in order.tolist()], max(shift for _, shift in parts)

@@ -58,6 +58,19 @@ def hash_present(values: pa.Array) -> np.ndarray:
     return hash_words(words.view(np.uint64) if ascending else without_most_repeated(words.view(np.uint64)))
 
 
+def hash_each(values: pa.Array) -> np.ndarray:
+    """Return one hash per non-null value of an ordered column, in order. Raises IndexFault as :func:`hash_present`."""
+    values = values.drop_null()
+    if is_binary(values.type):
+        encoded = values.dictionary_encode()
+        return hash_binaries(encoded.dictionary)[numbers(encoded.indices, np.int32)]
+    keys = keys_of(values)
+    if keys.kind is Kind.WIDE:
+        high, low = (word.view(np.uint64) for word in keys.words)
+        return _hash_wide(low, high)
+    return hash_words(keys.words[0].view(np.uint64))
+
+
 def without_most_repeated(words: np.ndarray) -> np.ndarray:
     """Remove most duplicates, if a sample suggests that there are many: uint64 of shape (n,), every value once or more.
 

@@ -9,6 +9,8 @@ A value is identified by its *prefix*, the leading bits of the first half of its
   of the next page), and p block numbers: uint8 for at most 256 blocks, else uint16. The first prefix of every page is
   in memory, so a probe reads one page, or as many as hold the pairs of its value.
 
+Postings with row lists (:mod:`secateur.index.filters.row_lists`) are always pairs, whose numbers their lists share.
+
 Sound: a block that holds a value has a bit in the row, or a pair, of its prefix. Wrong hits come only from values that
 share a prefix. A prefix drops the last s bits of a hash: with d values, an absent one meets one of their prefixes with
 probability d 2^s / 2^64. :mod:`secateur.index.filters.postings_build` chooses s and explains why that is about 2^-27,
@@ -18,14 +20,15 @@ whatever d is.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix
-from secateur.ragged import spread
+from secateur.index.filters.row_lists import RowLists, ValueRows, all_rows
+from secateur.ragged import elements_of, offsets_of, spread
 from secateur.values import all_within, sorted_distinct
 
 PAGE_PAIRS = 512  # 2.5 or 3 KB: one small read, and few prefixes in memory
@@ -82,6 +85,7 @@ class Postings:
 
     table: PostingTable
     rows: np.ndarray  # uint8 of shape (table.rows, table.width)
+    lists: RowLists | None = None  # which rows of a block hold a value; None: not kept
 
 
 def size_of_bitmaps(values: int, blocks: int) -> int:
@@ -140,8 +144,24 @@ def blocks_with(
         case Form.PAIRS:
             chosen = _pages_of(table, wanted)
             if len(chosen):
-                _add_pairs(holds, table, wanted, chosen, read_rows(chosen), where)
+                for _, blocks in _pairs_in(table, wanted, chosen, read_rows(chosen), where):
+                    holds[blocks] = True
     return holds
+
+
+def pairs_with(
+    table: PostingTable, hashes: np.ndarray, read_rows: Callable[[np.ndarray], np.ndarray], where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the pairs of any of the hashes, ascending, and their blocks; `table` has pairs.
+
+    Reads and raises as :func:`blocks_with` does.
+    """
+    wanted = sorted_distinct(hashes >> np.uint64(table.shift))
+    nothing = np.zeros(0, np.int64)
+    chosen = _pages_of(table, wanted) if table.form is Form.PAIRS else nothing
+    parts = list(_pairs_in(table, wanted, chosen, read_rows(chosen), where)) if len(chosen) else []
+    number, block = (np.concatenate([nothing, *(part[i] for part in parts)]) for i in (0, 1))
+    return number, block
 
 
 def _bitmaps_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
@@ -170,17 +190,20 @@ def _pages_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
     return sorted_distinct(spread(begin, np.searchsorted(heads, wanted, "right") - begin))
 
 
-def _add_pairs(
-    holds: np.ndarray, table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
-) -> None:
-    """Mark the blocks that pages pair with the wanted prefixes. Raises IndexFault."""
+def _pairs_in(
+    table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the numbers and the blocks of the pairs of wanted prefixes in some pages. Raises IndexFault."""
     at_once = max(1, PAIRS_AT_ONCE // table.page)
     for start in range(0, len(pages), at_once):
         few = slice(start, start + at_once)
         prefixes, blocks = _decoded(table, pages[few], rows[few], where)
         here = wanted[np.searchsorted(wanted, prefixes[0]) : np.searchsorted(wanted, prefixes[-1], "right")]
         begin, end = np.searchsorted(prefixes, here), np.searchsorted(prefixes, here, "right")
-        holds[blocks[spread(begin, end - begin)]] = True
+        places = spread(begin, end - begin)
+        number = pages[few][places // table.page] * table.page + places % table.page
+        is_pair = number < table.pairs  # the last page is filled up
+        yield number[is_pair], blocks[places[is_pair]]
 
 
 def _decoded(table: PostingTable, pages: np.ndarray, rows: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -215,6 +238,25 @@ def values_by_block(postings: Postings, where: str) -> list[np.ndarray | None]:
     for block in table.unknown.tolist():
         values[block] = None
     return values
+
+
+def rows_by_block(postings: Postings, where: str) -> list[ValueRows | None]:
+    """Return every block's values, as :func:`values_by_block` does, with the rows that hold them.
+
+    Raises IndexFault, prefixed by `where`, also for postings without row lists.
+    """
+    if postings.lists is None:
+        raise IndexFault(f"{where}: the row lists are missing")
+    _, blocks = _all_pairs(postings, where)
+    counts, rows = all_rows(postings.lists, where)
+    order = np.argsort(blocks, kind="stable")
+    rows, counts = rows[elements_of(offsets_of(counts), order)], counts[order]
+    cuts = offsets_of(np.bincount(blocks, minlength=postings.table.blocks))[1:-1]
+    parts = np.split(counts, cuts), np.split(rows, offsets_of(counts)[cuts])
+    return [
+        None if hashes is None else ValueRows(hashes, *of_block)
+        for hashes, *of_block in zip(values_by_block(postings, where), *parts, strict=False)
+    ]
 
 
 def _all_pairs(postings: Postings, where: str) -> tuple[np.ndarray, np.ndarray]:

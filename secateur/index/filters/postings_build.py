@@ -15,6 +15,7 @@ probability d 2^s / 2^64.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from secateur.index.filters.postings import (
     size_of_bitmaps,
     size_of_pairs,
 )
+from secateur.index.filters.row_lists import ValueRows, row_lists_of
+from secateur.ragged import elements_of, offsets_of
 
 MOST_BLOCKS = 1 << 16  # limit of a pair's block number
 _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
@@ -41,24 +44,74 @@ def postings_of(hashes: Sequence[np.ndarray | None], known_from: int = 0) -> Pos
     The last `known_from` bits of the hashes are unknown and never part of a prefix. Raises ValueError for more blocks
     than a pair can number.
     """
-    blocks = len(hashes)
+    bits = _least_shift(len(hashes), known_from)
+    unknown = [block for block, of_block in enumerate(hashes) if of_block is None]
+    return _encoded(_sorted_pairs(hashes, bits), bits, len(hashes), unknown)
+
+
+def postings_with_rows(values: Sequence[ValueRows | None], known_from: int = 0) -> Postings:
+    """Build the postings of blocks, and their row lists, from their values; None where unknown.
+
+    `known_from` is that of :func:`postings_of`, which says what is raised.
+    """
+    bits = _least_shift(len(values), known_from)
+    unknown = [block for block, of_block in enumerate(values) if of_block is None]
+    pairs, counts, rows = _sorted_rows(values, bits)
+    postings = _encoded(pairs, bits, len(values), unknown, (Form.PAIRS,))
+    return replace(postings, lists=row_lists_of(counts, rows))
+
+
+def _least_shift(blocks: int, known_from: int) -> int:
+    """Return the least number of bits that prefixes drop. Raises ValueError."""
     if blocks > MOST_BLOCKS:
         raise ValueError(f"postings number at most {MOST_BLOCKS} blocks, not {blocks}")
-    bits = max(max(blocks - 1, 0).bit_length(), known_from)
-    pairs = _sorted_pairs(hashes, bits)
+    return max(max(blocks - 1, 0).bit_length(), known_from)
+
+
+def _encoded(
+    pairs: np.ndarray, bits: int, blocks: int, unknown: Sequence[int], forms: Sequence[Form] = tuple(Form)
+) -> Postings:
+    """Encode ascending pairs in the smaller of the forms allowed; without a pair there is nothing but bitmaps."""
     values, widest = 0, 0
     for steps in _steps(pairs, bits):
         values += int(np.count_nonzero(steps))
         widest = max(widest, int(steps.max(initial=0)))
     values += len(pairs) > 0
-    if size_of_bitmaps(values, blocks) <= size_of_pairs(len(pairs), blocks):
-        form, shift, page = Form.BITMAPS, bits, 0
-        prefixes, rows = _bitmaps(pairs, bits, values, blocks)
-    else:
-        form, shift, page = Form.PAIRS, bits + _narrowing(widest), page_for(len(pairs))
-        prefixes, rows = _pages(pairs, bits, shift, page, number_type(blocks))
-    unknown = np.array([block for block, of_block in enumerate(hashes) if of_block is None], np.int32)
-    return Postings(PostingTable(blocks, form, shift, page, values, len(pairs), prefixes, unknown), rows)
+    sizes = {Form.BITMAPS: size_of_bitmaps(values, blocks), Form.PAIRS: size_of_pairs(len(pairs), blocks)}
+    form = min(forms, key=sizes.__getitem__) if len(pairs) else Form.BITMAPS
+    match form:
+        case Form.BITMAPS:
+            shift, page = bits, 0
+            prefixes, rows = _bitmaps(pairs, bits, values, blocks)
+        case Form.PAIRS:
+            shift, page = bits + _narrowing(widest), page_for(len(pairs))
+            prefixes, rows = _pages(pairs, bits, shift, page, number_type(blocks))
+    table = PostingTable(blocks, form, shift, page, values, len(pairs), prefixes, np.array(unknown, np.int32))
+    return Postings(table, rows)
+
+
+def _sorted_rows(values: Sequence[ValueRows | None], bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct pairs, ascending, as :func:`_sorted_pairs` does, the rows per pair, and the rows by pair."""
+    known = [(block, of_block) for block, of_block in enumerate(values) if of_block is not None]
+    shift, nothing = np.uint64(bits), np.zeros(0, np.int64)
+    pairs = [(of_block.hashes >> shift << shift) | np.uint64(block) for block, of_block in known]
+    whole = np.concatenate([nothing.astype(np.uint64), *pairs])
+    counts = np.concatenate([nothing, *(of_block.counts for _, of_block in known)])
+    rows = np.concatenate([nothing.astype(np.uint32), *(of_block.rows for _, of_block in known)])
+    order = np.argsort(whole, kind="stable")
+    rows = rows[elements_of(offsets_of(counts), order)]
+    whole, counts = whole[order], counts[order]
+    is_new = np.append(True, whole[1:] != whole[:-1])[: len(whole)]
+    return (whole, counts, rows) if is_new.all() else (whole[is_new], *_joined(is_new, counts, rows))
+
+
+def _joined(is_new: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Join the lists of values of a block that share a prefix: every list that is not new with the one before it."""
+    pair = np.repeat(np.cumsum(is_new) - 1, counts)
+    order = np.lexsort((rows, pair))
+    pair, rows = pair[order], rows[order]
+    is_other = np.append(True, (pair[1:] != pair[:-1]) | (rows[1:] != rows[:-1]))  # an array may hold both values
+    return np.bincount(pair[is_other]), rows[is_other]
 
 
 def _sorted_pairs(hashes: Sequence[np.ndarray | None], bits: int) -> np.ndarray:

@@ -16,7 +16,8 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of, signed_salt
 from secateur.index.container.index_file import SEGMENT, Place, Writer, is_repeated
-from secateur.index.filters.postings import Postings, PostingTable, posting_arrays, posting_table_of
+from secateur.index.filters.postings import Form, Postings, PostingTable, posting_arrays, posting_table_of
+from secateur.index.filters.row_lists import BAND, ListTable, RowLists, list_arrays, list_table_of
 from secateur.index.filters.size_class import NONE
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, IndexedColumn, type_name
@@ -93,10 +94,18 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
         name = f"{POSTING}/{first_filter + f}"
         matrix = writer.add_rows(name, postings.rows)
         where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
-        writer.add(name, [where, *posting_arrays(postings.table)])
+        writer.add(name, [where, *posting_arrays(postings.table), *_list_arrays(writer, name, postings.lists)])
     if segment.page_locations is not None:
         writer.add_bytes(PAGE_LOCATIONS, locations_array(segment.page_locations))
         writer.add(LOCATION_TABLE, table_arrays(segment.page_locations, writer.chunks[PAGE_LOCATIONS].at))
+
+
+def _list_arrays(writer: Writer, name: str, lists: RowLists | None) -> list[np.ndarray]:
+    """Add the pages of row lists, and return the arrays that describe them; none where there are no lists."""
+    if lists is None:
+        return []
+    matrix = writer.add_rows(f"{name}/rows", lists.bands)
+    return [np.array([matrix.at, signed_salt(matrix.salt)], np.int64), *list_arrays(lists.table)]
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
@@ -184,26 +193,55 @@ def size_classes_of(arrays: Sequence[np.ndarray], n: int, where: str) -> np.ndar
 
 
 @dataclass(frozen=True)
+class StoredLists:
+    """The row lists of a segment's postings, and where their pages lie in its file."""
+
+    table: ListTable
+    bands: Matrix
+
+
+@dataclass(frozen=True)
 class StoredPostings:
     """The postings of a segment, and where their rows lie in its file."""
 
     table: PostingTable
     rows: Matrix
+    lists: StoredLists | None = None  # None: they say no rows of blocks
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return self.table.nbytes
+        return self.table.nbytes + (0 if self.lists is None else self.lists.table.nbytes)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes in the file, besides those in memory."""
+        return self.rows.nbytes + (0 if self.lists is None else self.lists.bands.nbytes)
+
+
+_OF_POSTINGS = 4  # arrays of postings without row lists
 
 
 def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> StoredPostings:
     """Decode the postings of n blocks, whose rows lie in a file of `size` bytes. Raises IndexFault."""
     (place,) = _vectors(arrays[:1], (_SIGNED,), 2, where)
-    table = posting_table_of(arrays[1:], n, where)
-    rows = Matrix(int(place[0]), table.rows, table.width, salt_of(int(place[1])))
-    if rows.at < 0 or rows.at + rows.nbytes > size:
+    table = posting_table_of(arrays[1:_OF_POSTINGS], n, where)
+    rows = _matrix(place, table.rows, table.width, size, where)
+    if len(arrays) == _OF_POSTINGS:
+        return StoredPostings(table, rows)
+    if table.form is not Form.PAIRS and table.pairs:
+        raise IndexFault(f"{where}: bitmaps have no pairs, and no row lists")
+    (place,) = _vectors(arrays[_OF_POSTINGS : _OF_POSTINGS + 1], (_SIGNED,), 2, where)
+    list_table = list_table_of(arrays[_OF_POSTINGS + 1 :], table.pairs, where)
+    return StoredPostings(table, rows, StoredLists(list_table, _matrix(place, list_table.bands, BAND, size, where)))
+
+
+def _matrix(place: np.ndarray, rows: int, width: int, size: int, where: str) -> Matrix:
+    """Return a matrix in a file of `size` bytes. Raises IndexFault."""
+    matrix = Matrix(int(place[0]), rows, width, salt_of(int(place[1])))
+    if matrix.at < 0 or matrix.at + matrix.nbytes > size:
         raise IndexFault(f"{where}: the postings lie outside the file")
-    return StoredPostings(table, rows)
+    return matrix
 
 
 def _vectors(arrays: Sequence[np.ndarray], dtypes: Sequence[np.dtype], n: int, where: str) -> Sequence[np.ndarray]:

@@ -361,7 +361,8 @@ def _tables_snapshot_of(described: dict[str, Any], where: str) -> MadeOf:
 
 def _filter(meta: dict[str, Any]) -> Filter:
     path = tuple(map(str, meta["path"]))
-    return Filter(str(meta["kind"]), path, type_of_name(meta["type"]), int(meta["gram"]), bool(meta["folded"]))
+    flags = bool(meta["folded"]), bool(meta["rows"])
+    return Filter(str(meta["kind"]), path, type_of_name(meta["type"]), int(meta["gram"]), *flags)
 
 
 def _options(meta: dict[str, Any]) -> BuildOptions:
@@ -382,7 +383,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
 
 def _filter_option(meta: dict[str, Any]) -> FilterOption:
     kind, column = str(meta["kind"]), str(meta["column"])
-    return FilterOption(kind, column, int(meta["gram"]), bool(meta["folded"]), bool(meta["native"]))
+    return FilterOption(kind, column, int(meta["gram"]), *(bool(meta[name]) for name in ("folded", "native", "rows")))
 
 
 def _choice(meta: dict[str, Any]) -> Choice:

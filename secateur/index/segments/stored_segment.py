@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.container.checked_matrix import read_rows
+from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import Place, ReadRange, check, decode_chunk
 from secateur.index.filters.postings import Postings
+from secateur.index.filters.row_lists import RowLists
 from secateur.index.model import POSTINGS, BlockTable, Store
 from secateur.index.segments.segment_file import (
     BLOCKS,
@@ -101,11 +102,16 @@ class StoredSegment:
             raise IndexFault(f"{self.name}: the postings of a filter are missing")
         size = int(self.snapshot.segments.size[self.number])
         stored = postings_of(arrays, self.block_count, size, self._where(POSTING))
-        every = np.arange(stored.rows.rows)
-        rows = read_rows(
-            stored.rows, every, lambda ranges: [self.read(*range_) for range_ in ranges], self._where(POSTING)
-        )
-        return Postings(stored.table, rows)
+        rows = self._every_row(stored.rows)
+        if not self.snapshot.filters[f].rows:
+            return Postings(stored.table, rows)
+        if stored.lists is None:
+            raise IndexFault(f"{self._where(POSTING)}: the row lists are missing")
+        return Postings(stored.table, rows, RowLists(stored.lists.table, self._every_row(stored.lists.bands)))
+
+    def _every_row(self, matrix: Matrix) -> np.ndarray:
+        every, where = np.arange(matrix.rows), self._where(POSTING)
+        return read_rows(matrix, every, lambda ranges: [self.read(*range_) for range_ in ranges], where)
 
     def page_locations(self) -> BlockLocations | None:
         """Read the page locations of all blocks; None where there are none."""

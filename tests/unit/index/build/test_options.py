@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 def test_columns_and_settings() -> None:
     found = filter_options(
         bloom={"a": None, "b": "native"},
-        postings=["c"],
+        postings={"c": None, "j": "blocks", "k": "rows"},
         ngram={"d": None, "e": 3, "f": {"n": 4, "fold": True}, "g": {"fold": True}},
         tokens={"h": None, "i": {"fold": True}},
     )
@@ -38,6 +38,8 @@ def test_columns_and_settings() -> None:
         FilterOption("bloom", "a"),
         FilterOption("bloom", "b", native=True),
         FilterOption("postings", "c"),
+        FilterOption("postings", "j"),
+        FilterOption("postings", "k", rows=True),
         FilterOption("ngram", "d", gram=5),
         FilterOption("ngram", "e", gram=3),
         FilterOption("ngram", "f", gram=4, folded=True),
@@ -54,6 +56,8 @@ def test_columns_and_settings() -> None:
         {"bloom": {"a": "nativ"}},
         {"bloom": {"a": 0.1}},
         {"postings": {"a": True}},
+        {"postings": {"a": "pages"}},
+        {"bloom": {"a": "rows"}},
         {"ngram": {"a": 1}},
         {"ngram": {"a": 9}},
         {"ngram": {"a": {"n": 3, "folded": True}}},

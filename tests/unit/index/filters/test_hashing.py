@@ -20,6 +20,7 @@ from secateur.index.filters.hashing import (
     DistinctHashes,
     distinct,
     hash_binaries,
+    hash_each,
     hash_keys,
     hash_present,
     hash_texts,
@@ -123,6 +124,7 @@ def test_hashes_of_values_are_those_of_their_keys(column: tuple[ColumnKind, list
             keys = [(high << 64) | low for high, low in zip(*words, strict=True)]
     own = text_hash if key_kind is Kind.BYTES else number_hash
     expected = [own(canonical_bytes(key, key_kind)) for key in keys]
+    assert listed(hash_each(array)) == expected
     built = listed(hash_values(array))
     assert len(built) == len(set(built))
     assert set(built) == set(expected) == set(listed(hash_present(array)))
