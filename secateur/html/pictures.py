@@ -25,6 +25,7 @@ COLOURS = {
     "limit": "#D55E00",
     "top-n": "#b84d00",
     "pages": "#F0E442",
+    "rows": "#000000",
 }
 
 

@@ -35,6 +35,7 @@ MEANS = {
     "limit": "other blocks are sure to hold as many rows as are asked for",
     "top-n": "the block cannot hold one of the first rows of the order",
     "pages": "the bounds of pages leave ranges of rows within blocks",
+    "rows": "postings say which rows hold what is asked for",
 }
 
 

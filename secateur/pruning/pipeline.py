@@ -21,6 +21,7 @@ from secateur.pruning.stages.filters import prune_by_filters
 from secateur.pruning.stages.limit import is_unordered, prune_by_limit
 from secateur.pruning.stages.pages import prune_pages
 from secateur.pruning.stages.remembered import has_verdicts, prune_remembered
+from secateur.pruning.stages.rows import lists_rows, prune_rows
 from secateur.pruning.stages.segments import prune_segments
 from secateur.pruning.stages.survivors import Left, Query, SurvivingSegments, Survivors, count
 from secateur.pruning.stages.top_n import is_ordered, prune_by_order, prune_segments_by_order
@@ -63,6 +64,7 @@ STAGES = Stages(
         Stage("limit", prune_by_limit, applies=is_unordered),
         Stage("top-n", prune_by_order, applies=is_ordered),  # ORDER BY with a limit
         Stage("pages", prune_pages),  # row ranges within blocks
+        Stage("rows", prune_rows, applies=lists_rows),  # the rows that postings list
     ),
 )
 

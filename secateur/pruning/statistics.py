@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import FilterHits, Question
+from secateur.pruning.questions import FilterHits, Question, Values
 from secateur.pruning.report import Counts, Reads
+from secateur.pruning.row_ranges import RowRanges
 from secateur.pruning.zones import Zones
 
 
@@ -165,6 +166,13 @@ class Catalog(Protocol):
 
     def answers(self, question: Question, segments: np.ndarray) -> Sequence[FilterHits]:
         """Return one answer per filter that covers any of `segments`."""
+
+    @property
+    def lists_rows(self) -> bool:
+        """Whether some postings say which rows of a block hold a value."""
+
+    def rows(self, question: Values, blocks: Blocks) -> RowRanges | None:
+        """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""
 
     def merged(self, segments: np.ndarray) -> Statistics:
         """Return the merged zone maps of some segments, as used in the tree."""

@@ -43,7 +43,9 @@ def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Parq
     for i in range(FILES):
         write(root / f"half={i % 2}" / f"{i:02d}.parquet", i * ROWS)
     table = sec.open_table(str(root))
-    sec.build_index(table, spark=spark, sort_key=["id"], bloom=["key", "id"], segment_blocks=6)
+    sec.build_index(
+        table, spark=spark, sort_key=["id"], bloom=["key", "id"], postings={"zig": "rows"}, segment_blocks=6
+    )
     (root / "half=0/04.parquet").unlink()
     write(root / "half=1/07.parquet", 5000)
     write(root / "half=1/99.parquet", 6000)
@@ -68,6 +70,8 @@ PREDICATES = st.sampled_from(
         "key IS NULL AND id >= {}",
         "id >= -{}",
         "id < -{}",
+        "zig = 5 AND id <> {}",
+        "zig IN (5, {}) OR id = 77",
         "_metadata.file_name = '0{}.parquet' OR zig = 5",
     ]
 )
@@ -94,7 +98,7 @@ def test_the_report_says_where(table: ParquetDirectory, spark: SparkSession) -> 
 def test_why_a_block_is_left_out(table: ParquetDirectory, spark: SparkSession) -> None:
     """Executors look at filters and pages too: what left a block out is found, whatever it was."""
     blocks = sec.inspect.blocks(table).select(["file", "row_group"]).to_pylist()
-    for predicate in ("key = 'k3' AND zig > 3", "id = 40 AND zig = 28"):
+    for predicate in ("key = 'k3' AND zig > 3", "id = 40 AND zig = 28", "zig = 5 AND id % 2 = 0 AND id < 40"):
         there, _ = both(table, spark, predicate)
         kept = there.blocks.select(["file", "row_group"]).to_pylist()
         for block in blocks:

@@ -22,6 +22,7 @@ from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.row_lookup import rows_with
 from secateur.index.read.runs import LooseRun, SegmentRun
 from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
 from secateur.index.zones import segment_tree
@@ -29,9 +30,10 @@ from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import FilterHits, Question
+from secateur.pruning.questions import FilterHits, Question, Values
 from secateur.pruning.report import Counts, Faults, Reads
-from secateur.pruning.statistics import Descent, Run, Statistics
+from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks
+from secateur.pruning.statistics import Blocks, Descent, Run, Statistics
 from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
 
@@ -220,6 +222,23 @@ class IndexView:
         if asked is None:
             return []
         return answers(self.memory, asked, segments, self._zones_of(question))
+
+    @property
+    def lists_rows(self) -> bool:
+        """Whether some postings say which rows of a block hold a value."""
+        return any(filter_.rows for filter_ in self.memory.snapshot.filters)
+
+    def rows(self, question: Values, blocks: Blocks) -> RowRanges | None:
+        """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""
+        if not isinstance(blocks, OpenedBlocks):  # those that were pruned elsewhere have no numbers
+            return None
+        numbers, row_count = blocks.numbers, blocks.row_count
+        indexed = int(np.searchsorted(numbers, self.total))
+        asked = self._asked_of_index(question, self.segments_of(numbers[:indexed]))
+        if not isinstance(asked, Values):
+            return None
+        known = rows_with(self.memory, asked, numbers[:indexed], row_count[:indexed])
+        return None if known is None else joined_ranges([known, whole_blocks(row_count[indexed:])])
 
     def _zones_of(self, question: Question) -> ZonesOf:
         return lambda numbers: OpenedBlocks(self, numbers).zones(question.column)

@@ -29,16 +29,11 @@ from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
 from secateur.pruning.predicate.bound import Field, Within, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults, Reads
+from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks
 from secateur.pruning.stages.filters import prune_by_filters
 from secateur.pruning.stages.pages import prune_pages
-from secateur.pruning.stages.survivors import (
-    Query,
-    RowRanges,
-    SurvivingSegments,
-    Survivors,
-    joined_ranges,
-    whole_blocks,
-)
+from secateur.pruning.stages.rows import prune_rows
+from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 from secateur.pruning.stages.zone_maps import prune_blocks
 from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
@@ -119,6 +114,8 @@ def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predica
         raise IndexFault("; ".join(faults.drain()))
     with faults.tolerated():
         survivors = prune_pages(query, survivors)
+    with faults.tolerated():
+        survivors = prune_rows(query, survivors)
     blocks = survivors.blocks
     ranges = survivors.row_ranges or whole_blocks(blocks.row_count)
     reads = catalog.reads

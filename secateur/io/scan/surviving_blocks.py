@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +18,12 @@ from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.row_group_reader import CHUNK_COST
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader
+from secateur.io.scan.late_materialization import PAGE_CELL
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.stored_locations import locations_of
 from secateur.pruning.residual import Residuals
-from secateur.pruning.stages.survivors import RowRanges, Survivors
+from secateur.pruning.row_ranges import RowRanges
+from secateur.pruning.stages.survivors import Survivors
 
 _log = logging.getLogger("secateur")
 
@@ -53,11 +56,17 @@ def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockRea
 
 
 def surviving_bytes(scan: ReadablePlan) -> np.ndarray:
-    """Return the compressed bytes of every block's surviving rows, pro rata by row count: int64, all columns."""
+    """Return the compressed bytes of every block's surviving rows, pro rata by row count: int64, all columns.
+
+    Where postings leave single rows, a page is read for each.
+    """
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
     if ranges is None:
         return blocks.byte_count
-    return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
+    if scan.opened.catalog.lists_rows:
+        ranges = replace(ranges, stop=np.maximum(ranges.stop, ranges.start + PAGE_CELL))
+    share = np.minimum(ranges.row_counts / np.maximum(blocks.row_count, 1), 1)
+    return (blocks.byte_count * share).astype(np.int64)
 
 
 def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:

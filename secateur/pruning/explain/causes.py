@@ -24,6 +24,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, questions
 from secateur.pruning.stages.files import evidence_of_files
 from secateur.pruning.stages.pages import may_match_in_pages
+from secateur.pruning.stages.rows import listed_rows
 from secateur.pruning.stages.survivors import evaluate_with
 from secateur.pruning.statistics import Blocks, Catalog, Statistics
 from secateur.pruning.zones import Zones
@@ -96,7 +97,9 @@ class Pruned:
             case "filters":
                 cause = self._by_filters()
             case "zone maps":
-                cause = self._by_bounds() or self._by_filters() or self._by_both() or self._by_pages()
+                cause = (
+                    self._by_bounds() or self._by_filters() or self._by_both() or self._by_pages() or self._by_rows()
+                )
             case "remembered":
                 cause = Cause(None, "an earlier read of the same condition, or of a wider one, found no row in it")
             case "deletes":
@@ -105,6 +108,8 @@ class Pruned:
                 cause = Cause(None, f"the blocks before it that match with every row hold {self.limit:,} rows")
             case "top-n segments" | "top-n":
                 cause = self._by_order()
+            case "rows":
+                cause = self._by_rows()
             case _:
                 cause = self._by_pages()
         return cause or Cause(None, "statistics that cannot be read again")
@@ -176,6 +181,27 @@ class Pruned:
         if not may_match_in_pages(self.predicate, self.block)[0]:
             return Cause(None, f"every page rules out one of the conditions: {self._pages(self.predicate)}")
         return None
+
+    def _within_blocks(self) -> Cause | None:
+        """Return the cause if executors have ruled the block out, who look into blocks too."""
+        return self._by_pages() or self._by_rows()
+
+    def _by_rows(self) -> Cause | None:
+        conjunct = self._first(lambda part: self._listed(part) != 0)
+        if conjunct is not None:
+            return Cause(str(conjunct), "postings list no row of it for all that this asks for")
+        match self._listed(self.predicate):
+            case None:
+                return None
+            case 0:
+                return Cause(None, "none of the rows that postings list for one condition may meet the others")
+            case _:
+                return Cause(None, "none of the rows that postings list is in a page that may hold a match")
+
+    def _listed(self, predicate: Predicate) -> int | None:
+        """Return how many rows of the block postings list for a predicate; None if they say nothing."""
+        rows = listed_rows(predicate, self.catalog, self.block)
+        return None if rows is None else int(rows.row_counts.sum())
 
     def _pages(self, predicate: Predicate) -> str:
         counts = ((field, self.block.pages(field)) for field in fields(predicate))

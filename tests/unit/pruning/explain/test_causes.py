@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.model import NGRAM, POSTINGS, FilterOption
+from secateur.index.read import row_lookup
 from secateur.io.tables.table import Table
 from secateur.pruning.stages.survivors import LeftSegments
 from secateur.scan import Scan
@@ -81,7 +85,10 @@ def test_every_stage_is_met() -> None:
         found |= check(table, "i < 30", 1)
     with table_of(Made(8, 2, 2, False, (), False)) as table:
         found |= {stage for value in (10, 18) for stage in check(table, f"i = {value}", None)}
-    assert found == {"files", "segments", "filters", "zone maps", "limit", "pages"}
+    by_row = replace(how, filters=tuple(FilterOption(POSTINGS, name, rows=True) for name in ("i", "n")))
+    with table_of(by_row) as table, patch.object(row_lookup, "MOST_SHARE", 1):
+        found |= check(table, "i IN (1, 5, 9, 13, 17, 21, 25, 29, 33) AND n = 1", None)
+    assert found == {"files", "segments", "filters", "zone maps", "limit", "pages", "rows"}
 
 
 @examples(10, shrink=False)
