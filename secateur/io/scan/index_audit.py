@@ -27,6 +27,7 @@ from secateur.index.segments.named_columns import expressions_of
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.verify.check_filters import lost, wanted
+from secateur.index.verify.check_rows import RowWitness, SegmentRows, segment_rows
 from secateur.index.verify.check_statistics import ColumnWitness, Contradiction, Unit, tuple_contradictions
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key
@@ -181,6 +182,7 @@ class SegmentAuditor:
         witnesses = [w for c in self._columns if c.path[0] == root and (w := self._witness(c, block)) is not None]
         filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path[0] == root}
         looked_up: dict[int, pa.Array] = {}
+        row_witnesses = self._row_witnesses(block, filters)
         for _, batch in rows.positioned((row_group,), [self.memory.snapshot.schema.field(root)]):
             values = batch.column(0)
             for witness in witnesses:
@@ -189,10 +191,26 @@ class SegmentAuditor:
                 witness.add(column_values)
             for f, filter_ in filters.items():
                 self._gather(looked_up, f, filter_, nested(values, filter_.path[1:]))
+            for row_witness in row_witnesses:
+                row_witness.add(nested(values, row_witness.segment.filter.path[1:]))
+        for row_witness in row_witnesses:
+            wrong = row_witness.end()
+            self._note(path, row_group, *([] if wrong is None else [wrong]))
         for witness in witnesses:
             self.findings.values += witness.rows
             self._note(path, row_group, *witness.end())
         self._look_up(path, row_group, block, looked_up)
+
+    def _row_witnesses(self, block: int, filters: Mapping[int, Filter]) -> list[RowWitness]:
+        """Return a witness for every filter with row lists; none for those that cannot be read."""
+        witnesses = []
+        for f in (f for f, filter_ in filters.items() if filter_.rows):
+            with self.memory.faults.tolerated():
+                if f not in self._row_lists:
+                    stored = stored_segment(self.memory.store, self.memory.snapshot, self.segment)
+                    self._row_lists[f] = segment_rows(stored, f)
+                witnesses.append(RowWitness(self._row_lists[f], block))
+        return witnesses
 
     def _look_up(self, path: str, row_group: int, block: int, looked_up: Mapping[int, pa.Array]) -> None:
         """Check that filters hold some values of a block."""
@@ -310,6 +328,10 @@ class SegmentAuditor:
     @cached_property
     def _sort_key(self) -> Sequence[SortColumn]:
         return parse_sort_key(self.memory.snapshot.options.sort_key)
+
+    @cached_property
+    def _row_lists(self) -> dict[int, SegmentRows]:
+        return {}
 
     @cached_property
     def _zones(self) -> dict[IndexedColumn, ZoneMap | None]:

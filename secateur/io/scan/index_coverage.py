@@ -236,7 +236,7 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
 
 def setting_of(filter_: Filter | FilterOption) -> str | None:
     """Return how a filter differs from others of its kind; None where it cannot."""
-    parts = [f"{filter_.gram} bytes"] if filter_.kind == NGRAM else []
+    parts = [f"{filter_.gram} bytes"] if filter_.kind == NGRAM else ["rows"] if filter_.rows else []
     return ", ".join([*parts, "folded"] if filter_.folded else parts) or None
 
 
@@ -249,10 +249,10 @@ def _bytes(*directories: Directory | None) -> int:
 
 
 def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, filter_: Filter) -> int:
-    """Return the bytes of a filter: its chunks plus the rows of postings, or the bloom matrix files."""
+    """Return the bytes of a filter: its chunks plus the matrices of postings, or the bloom matrix files."""
     if filter_.kind == POSTINGS:
         postings = opened.catalog.memory.postings(f, np.arange(len(snapshot.segments)))
-        rows = sum(stored.rows.nbytes for stored in postings if stored is not None)
+        rows = sum(stored.stored_bytes for stored in postings if stored is not None)
         return _bytes(snapshot.filter_directory(POSTING, f)) + rows
     bloom_matrices = snapshot.bloom_matrices(f)
     return _bytes(snapshot.filter_directory(SIZE_CLASS, f)) + (
