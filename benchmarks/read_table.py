@@ -48,16 +48,20 @@ class ReadTable:
         return table
 
 
-def read_table(setting: Setting, row_group: int = ROW_GROUP, files: int = FILES) -> ReadTable:
-    """The table with row groups of so many rows, written where it is missing."""
+def read_table(setting: Setting, row_group: int = ROW_GROUP, files: int = FILES, page: int | None = None) -> ReadTable:
+    """The table with row groups of so many rows, written where it is missing.
+
+    With `page`, pages have as many rows, and only the status a dictionary.
+    """
     rows = setting.scaled(ROWS, least=10 * row_group)
-    name = f"reads-{rows}-{row_group}-{files}"
-    directory = setting.prepared(name, partial(_write, rows=rows, row_group=row_group, files=files))
+    name = f"reads-{rows}-{row_group}-{files}" + (f"-{page}" if page else "")
+    directory = setting.prepared(name, partial(_write, rows=rows, row_group=row_group, files=files, page=page))
     return ReadTable(directory, rows, row_group)
 
 
-def _write(directory: Path, rows: int, row_group: int, files: int) -> None:
+def _write(directory: Path, rows: int, row_group: int, files: int, page: int | None) -> None:
     (directory / "data").mkdir()
+    pages = {"max_rows_per_page": page, "write_batch_size": page, "use_dictionary": ["status"]} if page else {}
     rows_per_file = -(-rows // files // UNIT) * UNIT
     for i, start in enumerate(range(0, rows, rows_per_file)):
         count = min(rows_per_file, rows - start)
@@ -69,6 +73,7 @@ def _write(directory: Path, rows: int, row_group: int, files: int) -> None:
             compression="zstd",
             write_page_index=True,
             bloom_filter_options=options,
+            **pages,
         )
 
 

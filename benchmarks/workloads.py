@@ -31,6 +31,7 @@ from benchmarks.read_peers import read_peers
 from benchmarks.read_sweep import read_sweep
 from benchmarks.repeat import repeat
 from benchmarks.results import Result
+from benchmarks.row_postings import row_postings
 from benchmarks.s3_lookup import lookup_s3
 from benchmarks.scale import plan_nothing_pruned, plan_range
 from benchmarks.scale_cold import plan_cold, plan_memory
@@ -80,6 +81,7 @@ WORKLOADS = (
     Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
     Workload("read_sweep", "surviving row groups of 1,000 to 500,000 rows, against pyarrow's whole read", read_sweep),
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
+    Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
     Workload("repeat", "a predicate asked again, also after a tenth was appended to the table", repeat),

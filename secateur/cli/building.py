@@ -31,6 +31,7 @@ from secateur.pruning.report import human_bytes
 @columns_option("--bloom", help="Columns that are looked up by value: ids, keys.")
 @columns_option("--native", help="The same, using bloom filters that the files already have.")
 @columns_option("--postings", help="Columns for which the blocks that hold each value are kept.")
+@columns_option("--row-postings", help="The same, with the rows of these blocks.")
 @columns_option("--ngram", help="Text columns that are searched for substrings: LIKE '%needle%'.")
 @columns_option("--tokens", help="Text columns that are searched for whole words.")
 @columns_option("--auto", help="Columns for which a sample decides how they are indexed; * for all.")
@@ -63,6 +64,7 @@ def index(
     bloom: tuple[str, ...],
     native: tuple[str, ...],
     postings: tuple[str, ...],
+    row_postings: tuple[str, ...],
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     auto: tuple[str, ...],
@@ -94,8 +96,8 @@ def index(
     table = source.open()
     if not dry_run:
         table.store.require_writable()
-    named = (*bloom, *native, *postings, *ngram, *tokens, *gaps, *zone_map, *(() if auto == ("*",) else auto))
-    require_columns(table, sort_key, named)
+    filters = (*bloom, *native, *postings, *row_postings, *ngram, *tokens)
+    require_columns(table, sort_key, (*filters, *gaps, *zone_map, *(() if auto == ("*",) else auto)))
     with (
         interruption_explained(table),
         spark_for_build(table, source.cluster, verbose) as spark,
@@ -106,7 +108,7 @@ def index(
             spark=spark,
             sort_key=sort_key,
             bloom={**dict.fromkeys(bloom), **dict.fromkeys(native, "native")},
-            postings=postings,
+            postings=_postings(postings, row_postings),
             ngram=ngram,
             tokens=tokens,
             gaps=gaps,
@@ -133,6 +135,7 @@ def index(
 @table_options
 @columns_option("--bloom", help="Add bloom filters of these columns.")
 @columns_option("--postings", help="Add postings of these columns.")
+@columns_option("--row-postings", help="Add postings of these columns that say rows.")
 @columns_option("--ngram", help="Add n-grams of these text columns.")
 @columns_option("--tokens", help="Add the words of these text columns.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
@@ -149,6 +152,7 @@ def refresh(
     source: TableArguments,
     bloom: tuple[str, ...],
     postings: tuple[str, ...],
+    row_postings: tuple[str, ...],
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
@@ -169,7 +173,7 @@ def refresh(
       secateur refresh lake/events --bloom session_id
     """
     table = source.open()
-    by_value = {"bloom": bloom, "postings": postings, "gaps": gaps, "zone_map": zone_map}
+    by_value = {"bloom": bloom, "postings": _postings(postings, row_postings), "gaps": gaps, "zone_map": zone_map}
     structures = {**by_value, "ngram": ngram, "tokens": tokens}
     asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
     done = sec.refresh_index(table, dry_run=True, **asked)
@@ -184,6 +188,11 @@ def refresh(
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
     else:
         show_facts([*index_facts(done.index), *_changes(done)])
+
+
+def _postings(by_block: Sequence[str], by_row: Sequence[str]) -> dict[str, str]:
+    """Return the columns with postings, and what these say."""
+    return {**dict.fromkeys(by_block, "blocks"), **dict.fromkeys(by_row, "rows")}
 
 
 def _changes(done: Refreshed) -> list[tuple[str, str]]:

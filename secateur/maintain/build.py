@@ -99,7 +99,8 @@ def build_index(
         Columns for bloom filters. `fpr` is the false-positive rate; by default five absent values cost
         about one wrong block in the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
     postings
-        Columns for an exact map from values to blocks, without false positives.
+        Columns for an exact map from values to blocks, without false positives. ``{"status": "rows"}`` also keeps the
+        rows of a block that hold a value, so that little else of it is read.
     ngram
         Text columns for substring search by LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for n-grams of six
         bytes, ``{"message": {"n": 5, "fold": True}}`` to ignore case.

