@@ -1,0 +1,79 @@
+"""Which rows hold which value: as plain Python finds them, whatever batches they come in."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secateur.index.build import row_sketch
+from secateur.index.build.row_sketch import RowSketch
+from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.row_lists import ValueRows
+from secateur.index.model import POSTINGS, Filter
+from secateur.values import Kind
+from tests.support.profiles import examples
+
+numbers = st.none() | st.integers(0, 5)
+COLUMNS = {
+    "a column": (pa.int64(), numbers),
+    "arrays": (pa.list_(pa.int64()), st.none() | st.lists(numbers, max_size=4)),
+    "maps": (
+        pa.map_(pa.int64(), pa.string()),
+        st.none() | st.dictionaries(st.integers(0, 5), st.just("x"), max_size=3),
+    ),
+}
+
+
+def rows_by_hash(values: list[Any]) -> dict[int, list[int]]:
+    """The rows of every value, by its hash."""
+    rows: dict[int, list[int]] = {}
+    for row, value in enumerate(values):
+        for element in set(value or ()) if isinstance(value, (list, dict)) else {value}:
+            if element is not None:
+                rows.setdefault(int(hash_keys([element], Kind.WORD)[0]), []).append(row)
+    return rows
+
+
+def listed(values: ValueRows | None) -> dict[int, list[int]]:
+    assert values is not None
+    ends = values.counts.cumsum().tolist()
+    parts = [values.rows[end - count : end].tolist() for end, count in zip(ends, values.counts.tolist(), strict=True)]
+    return dict(zip(values.hashes.tolist(), parts, strict=True))
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@examples(60)
+@given(data=st.data())
+def test_rows_of_values(column: str, data: st.DataObject) -> None:
+    """Of blocks of several batches, which may be slices; after one that is unknown."""
+    type_, values = COLUMNS[column]
+    blocks = data.draw(st.lists(st.lists(st.lists(values, max_size=6), max_size=3), min_size=1, max_size=3))
+    taken: list[ValueRows | None] = []
+    sketch = RowSketch(Filter(POSTINGS, ("c",), pa.int64(), rows=True), taken.append)
+    sketch.add(pa.array([None], type_))
+    sketch.give_up()
+    for batches in blocks:
+        for batch in batches:
+            written = [list(value.items()) if isinstance(value, dict) else value for value in batch]
+            sketch.add(pa.array([*written[:1], *written], type_).slice(min(1, len(batch))))
+        sketch.end()
+    assert taken[0] is None
+    assert [listed(of_block) for of_block in taken[1:]] == [rows_by_hash([*chain(*batches)]) for batches in blocks]
+
+
+def test_too_many_values_are_unknown() -> None:
+    """As are too many distinct ones; the next block is known again."""
+    taken: list[ValueRows | None] = []
+    sketch = RowSketch(Filter(POSTINGS, ("c",), pa.int64(), rows=True), taken.append)
+    with patch.object(row_sketch, "MOST_ROWS", 12), patch.object(row_sketch, "MOST", 3):
+        for values in ([1] * 7, [1, 2, 3, 4], [1] * 6):
+            for value in values:
+                sketch.add(pa.array([value]))
+            sketch.end()
+    assert [of_block is None for of_block in taken] == [True, True, False]
