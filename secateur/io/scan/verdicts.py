@@ -1,8 +1,9 @@
 """Verdicts of reads: what a plan learns from earlier ones, and what its own reading leaves for later ones.
 
-A verdict is left only of a row group whose rows were all looked at, or left out by pages that cannot match the same
-predicate; so not by a plan with a limit or with join keys. Of a file with deleted rows none is left: those rows were
-not looked at, and a rollback or an older snapshot brings them back. What was found before still holds in such a file.
+A verdict is left only of a row group whose rows were all looked at, or left out by pages or row lists that rule out the
+same predicate; so not by a plan with a limit or with join keys. Of a file with deleted rows none is left: those rows
+were not looked at, and a rollback or an older snapshot brings them back. What was found before still holds in such a
+file.
 """
 
 from __future__ import annotations
