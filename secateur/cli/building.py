@@ -16,6 +16,7 @@ from secateur.cli.options import TableArguments, columns_option, json_option, ta
 from secateur.cli.output import CAUTION, count, print_json, say, share, show_facts
 from secateur.cli.spark import build_progress, spark_for_build
 from secateur.cli.status import Interrupted
+from secateur.cli.structures import postings_of, text_filters
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.table import Table
 from secateur.maintain.build import require_columns
@@ -32,8 +33,12 @@ from secateur.pruning.report import human_bytes
 @columns_option("--native", help="The same, using bloom filters that the files already have.")
 @columns_option("--postings", help="Columns for which the blocks that hold each value are kept.")
 @columns_option("--row-postings", help="The same, with the rows of these blocks.")
-@columns_option("--ngram", help="Text columns that are searched for substrings: LIKE '%needle%'.")
-@columns_option("--tokens", help="Text columns that are searched for whole words.")
+@columns_option(
+    "--ngram",
+    help="Text columns that are searched for substrings: LIKE '%needle%'. message:fold ignores case, message:4 sets "
+    "the bytes of a gram.",
+)
+@columns_option("--tokens", help="Text columns that are searched for whole words; message:fold ignores case.")
 @columns_option("--auto", help="Columns for which a sample decides how they are indexed; * for all.")
 @columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
 @columns_option("--zone-map", metavar="SQL,...", help="Expressions whose bounds are kept, such as 'price * quantity'.")
@@ -96,7 +101,8 @@ def index(
     table = source.open()
     if not dry_run:
         table.store.require_writable()
-    filters = (*bloom, *native, *postings, *row_postings, *ngram, *tokens)
+    ngrams, words = text_filters(ngram), text_filters(tokens)
+    filters = (*bloom, *native, *postings, *row_postings, *ngrams, *words)
     require_columns(table, sort_key, (*filters, *gaps, *zone_map, *(() if auto == ("*",) else auto)))
     with (
         interruption_explained(table),
@@ -108,9 +114,9 @@ def index(
             spark=spark,
             sort_key=sort_key,
             bloom={**dict.fromkeys(bloom), **dict.fromkeys(native, "native")},
-            postings=_postings(postings, row_postings),
-            ngram=ngram,
-            tokens=tokens,
+            postings=postings_of(postings, row_postings),
+            ngram=ngrams,
+            tokens=words,
             gaps=gaps,
             zone_map=zone_map,
             auto=True if auto == ("*",) else auto,
@@ -173,8 +179,8 @@ def refresh(
       secateur refresh lake/events --bloom session_id
     """
     table = source.open()
-    by_value = {"bloom": bloom, "postings": _postings(postings, row_postings), "gaps": gaps, "zone_map": zone_map}
-    structures = {**by_value, "ngram": ngram, "tokens": tokens}
+    by_value = {"bloom": bloom, "postings": postings_of(postings, row_postings), "gaps": gaps, "zone_map": zone_map}
+    structures = {**by_value, "ngram": text_filters(ngram), "tokens": text_filters(tokens)}
     asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
     done = sec.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
@@ -188,11 +194,6 @@ def refresh(
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
     else:
         show_facts([*index_facts(done.index), *_changes(done)])
-
-
-def _postings(by_block: Sequence[str], by_row: Sequence[str]) -> dict[str, str]:
-    """Return the columns with postings, and what these say."""
-    return {**dict.fromkeys(by_block, "blocks"), **dict.fromkeys(by_row, "rows")}
 
 
 def _changes(done: Refreshed) -> list[tuple[str, str]]:

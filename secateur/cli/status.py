@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
 import re
-import shlex
 import sys
 import traceback
 from typing import Any
 
 import click
 
+from secateur.cli.structures import flag_of
 from secateur.errors import AuditFailed, IndexFault, SecateurError
 from secateur.io.storage.redaction import without_secrets
 
@@ -31,10 +30,11 @@ _ON_THE_COMMAND_LINE = {
     "use_index=False": "--no-index",
     "verify_index(table, spark=spark) shows": "secateur verify --spark PATH shows",
 }
-_CALL = re.compile(r"\b(build|refresh)_index\(table, spark=spark(?:, (\w+=(?:\[[^]]*\]|\{[^}]*\})))?\)")
+_ARGUMENT = r"\w+=(?:\[[^]]*\]|\{(?:[^{}]|\{[^{}]*\})*\})"  # a list of columns, or a mapping from them to settings
+_CALL = re.compile(rf"\b(build|refresh)_index\(table, spark=spark(?:, ({_ARGUMENT}))?\)")
 _TUNE = re.compile(r"\btune\(table, budget=(\d+), apply=True\)")
 _PLACE = re.compile(r"\b(secateur(?: [a-z-]+)+) PATH\b")
-_ADD = re.compile(r"\badd (\w+=(?:\[[^]]*\]|\{[^}]*\}))")
+_ADD = re.compile(rf"\badd ({_ARGUMENT})")
 
 
 class Interrupted(Exception):
@@ -75,7 +75,7 @@ def on_the_command_line(message: str) -> str:
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
     message = _TUNE.sub(r"secateur tune PATH --budget \1 --apply", message)
-    message = _ADD.sub(lambda match: f"add {_flag(match[1])}", _CALL.sub(_command, message))
+    message = _ADD.sub(lambda match: f"add {flag_of(match[1])}", _CALL.sub(_command, message))
     context = click.get_current_context(silent=True)
     table = None if context is None else context.meta.get(TABLE)
     return message if table is None else _PLACE.sub(lambda match: f"{match[1]} {table}", message)
@@ -83,13 +83,7 @@ def on_the_command_line(message: str) -> str:
 
 def _command(match: re.Match[str]) -> str:
     name = {"build": "index", "refresh": "refresh"}[match[1]]
-    return " ".join(filter(None, (f"secateur {name} PATH", _flag(match[2]) if match[2] else "")))
-
-
-def _flag(argument: str) -> str:
-    """Return the option for an argument of build_index, such as ``--bloom user_id`` for ``bloom=['user_id']``."""
-    name, _, columns = argument.partition("=")
-    return f"--{name.replace('_', '-')} {shlex.quote(','.join(ast.literal_eval(columns)))}"
+    return " ".join(filter(None, (f"secateur {name} PATH", flag_of(match[2]) if match[2] else "")))
 
 
 def _end_quietly() -> None:

@@ -18,8 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+import secateur as sec
 from secateur.cli import main
 from secateur.cli.spark import ProgressLines
+from secateur.cli.status import on_the_command_line
 from tests.support.make_golden import GOLDEN, stamp
 from tests.support.tables import write_file
 
@@ -381,3 +383,38 @@ def test_expressions_are_indexed_where_columns_are_named(golden: Path) -> None:
     assert "(`id` - 1)" in run("inspect", golden).output
     refused = run("index", golden, "--bloom", "lower(idd)")
     assert refused.exit_code != 0 and "did you mean id" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("argument", "flag"),
+    [
+        ("bloom=['user_id', 'lower(name)']", "--bloom 'user_id,lower(name)'"),
+        ("bloom={'user_id': 'native'}", "--native user_id"),
+        ("postings={'status': 'rows'}", "--row-postings status"),
+        ("ngram=['message']", "--ngram message"),
+        ("ngram={'message': 4}", "--ngram message:4"),
+        ("ngram={'message': {'n': 4, 'fold': True}}", "--ngram message:4:fold"),
+        ("tokens={'message': {'fold': True}}", "--tokens message:fold"),
+        ("zone_map=['price * quantity']", "--zone-map 'price * quantity'"),
+    ],
+)
+def test_arguments_are_written_as_options(argument: str, flag: str) -> None:
+    assert on_the_command_line(f"nothing serves it: add {argument}") == f"nothing serves it: add {flag}"
+    call = on_the_command_line(f"refresh_index(table, spark=spark, {argument})")
+    assert call == f"secateur refresh PATH {flag}"
+
+
+def test_texts_are_indexed_as_the_option_says(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["Error one"], "b": ["two"], "c": ["three"]}), tmp_path / "part.parquet")
+    done = run("index", tmp_path, "--ngram", "a:4:fold,b:3,c", "--tokens", "a:fold,b")
+    assert done.exit_code == 0, done.output
+    described = sec.describe_index(str(tmp_path))
+    settings = {(c.structure, c.column): c.setting for c in described.coverage if c.structure in ("ngram", "tokens")}
+    assert settings == {
+        ("ngram", "a"): "4 bytes, folded",
+        ("ngram", "b"): "3 bytes",
+        ("ngram", "c"): "5 bytes",
+        ("tokens", "a"): "folded",
+        ("tokens", "b"): None,
+    }
+    assert "the bytes of a gram" in run("index", "--help").output

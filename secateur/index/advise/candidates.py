@@ -32,8 +32,12 @@ class Offer:
         """The argument of a build or a refresh that requests it: ``bloom=['user_id']``."""
         name, option = str(self.column), self.option
         match option:
+            case FilterOption(native=True):
+                setting: object = {name: "native"}
+            case FilterOption(rows=True):
+                setting = {name: "rows"}
             case FilterOption(kind="ngram", folded=True):
-                setting: object = {name: {"n": option.gram, "fold": True}}
+                setting = {name: {"n": option.gram, "fold": True}}
             case FilterOption(kind="ngram") if option.gram != NGRAM_BYTES:
                 setting = {name: option.gram}
             case FilterOption(kind="token", folded=True):
