@@ -221,7 +221,7 @@ def test_a_build_in_a_pipe_tells_what_is_left(
 
 def test_what_prunes_nothing_stands_first(golden: Path) -> None:
     shown = run("prune", golden, "id = 17 AND name LIKE '%xyz%'", "--no-index").stdout.splitlines()
-    assert shown[0] == "caution: `name` LIKE '%xyz%' prunes nothing: add --ngram name"
+    assert shown[0] == "caution: `name` LIKE '%xyz%' prunes nothing: add --ngram name:3"
     assert not run("prune", golden, "id = 17").stdout.startswith("caution")
 
 

@@ -43,7 +43,7 @@ def golden(pristine: Path) -> Iterator[Path]:
 FILES = [*(f"segment {i}" for i in range(2)), *(f"filter {i}" for i in range(5)), "snapshot 0"]
 
 
-NAMED = f"name = 'name-031{'é' * 40}'"  # reads bloom filters of names
+NAMED = f"name = 'name-031{'é' * 40}'"  # reads the bloom filter of names
 QUESTIONS = IDS | {NAMED: [31]}
 FOR = {"filter 1": (NAMED,)}  # which the others do not read
 

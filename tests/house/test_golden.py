@@ -23,7 +23,7 @@ CASES = [
     ("price = 4.25", [17], [(0, 0)]),
     ("wide = 5200000000000000000000", [52], [(1, 0)]),
     ("name IS NULL AND id < 20", [0, 10], [(0, 0)]),
-    ("name IN ('name-033" + "é" * 40 + "', 'name-034')", [33], [(0, 1)]),
+    ("day = DATE '2026-01-06' AND id < 50", [5, 33], [(0, 0), (0, 1)]),
     ("name LIKE 'name-07%'", list(range(71, 80)), [(1, 1)]),
     ("name LIKE '%-033%'", [33], [(0, 1)]),
     ("name LIKE 'name-033%' OR price = 19.5", [33, 78], [(0, 1), (1, 1)]),
@@ -51,7 +51,7 @@ def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list
 
 
 def test_golden_row_lists(golden: Path) -> None:
-    plan = sec.prune(sec.open_table(str(golden)), f"name = 'name-033{'é' * 40}'", strict=True)
+    plan = sec.prune(sec.open_table(str(golden)), "day = DATE '2026-01-06' AND id BETWEEN 20 AND 39", strict=True)
     assert plan.blocks["row_ranges"].to_pylist() == [[{"start": 13, "stop": 14}]]
 
 

@@ -57,7 +57,7 @@ def main() -> None:
         sec.open_table(str(root)),
         sort_key=["id"],
         bloom=["id", "name", "wide"],
-        postings={"price": "blocks", "name": "rows"},
+        postings={"price": "blocks", "day": "rows"},
         ngram={"name": {"n": 3, "fold": True}},
         tokens=["name"],
         segment_blocks=2,
