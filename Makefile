@@ -45,8 +45,8 @@ demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each s
 test: lint types oldest spark35 ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)
 
-test-fast: $(STAMP) ## the tests that need no JVM: the loop in which one works
-	$(BIN)/python $(SHARED) -m "not spark"
+test-fast: $(STAMP) ## the tests that need neither a JVM nor long, with few examples: the loop in which one works
+	HYPOTHESIS_PROFILE=fast $(BIN)/python $(SHARED) -m "not spark and not long"
 
 test-full: ## every check, with all examples and the tests that take long: about an hour
 	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400

@@ -185,6 +185,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str, str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lie", LIES)
 def test_every_kind_of_lie_is_named(root: Path, lie: str) -> None:
     lay, column, statistic = LIES[lie]

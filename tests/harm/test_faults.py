@@ -21,6 +21,8 @@ from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, 
 from tests.support.make_golden import GOLDEN, stamp
 from tests.support.profiles import by_profile
 
+pytestmark = pytest.mark.long  # flips bytes one after the other
+
 STRIDE = by_profile(quick=397, full=61, nightly=1)  # bytes between two flips
 
 

@@ -21,6 +21,8 @@ from tests.support.limits import within
 from tests.support.make_golden import GOLDEN, stamp
 from tests.support.profiles import NIGHTLY, examples
 
+pytestmark = pytest.mark.long  # harms every file in every way
+
 MOST_SECONDS = 20
 
 

@@ -19,6 +19,8 @@ from tests.support import harmed_pages
 from tests.support.harmed_pages import Whole, files
 from tests.support.profiles import NIGHTLY
 
+pytestmark = pytest.mark.long  # changes bytes one after the other
+
 PROGRAM = Path(harmed_pages.__file__)
 
 

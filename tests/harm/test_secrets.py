@@ -27,6 +27,8 @@ from tests.support.canary import CANARY, leaks
 from tests.support.local_build import index_here
 from tests.support.s3_server import REGION, S3Server
 
+pytestmark = pytest.mark.long  # runs every command
+
 ROWS = pa.table({"id": np.arange(200), "s": [f"text {i}" for i in range(200)]})
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "id"),))
 

@@ -40,6 +40,8 @@ from tests.support.profiles import examples
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long  # goes 10,000 levels down
+
 SCHEMA = pa.schema([("id", pa.int32()), ("s", pa.string())])
 BATCH = pa.record_batch([pa.array([1, 2, None, 4], pa.int32()), pa.array(["a", "b", None, "ab"])], schema=SCHEMA)
 LADDERS = [  # what is put around a boolean expression at every level

@@ -455,6 +455,7 @@ def test_c01_blocks_whose_filters_cannot_be_read_are_kept(
     assert not sec.verify_index(sec.open_table(str(lake))).sound
 
 
+@pytest.mark.long
 @harms
 def test_c04_one_broken_file_costs_the_blocks_of_its_bloom_matrix(lake: Path, harm: Callable[[Path], None]) -> None:
     """One at a time: no row, and no block of another bloom matrix; each of the three matrices of users is missed."""
@@ -621,6 +622,7 @@ def test_c17_zeros_and_nans_are_found_as_one(write_table: WriteTable, kind: str)
         assert files_of(root, f"{column} = 1") == {"one.parquet"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["bloom", "postings"])
 @pytest.mark.parametrize(
     ("narrow", "wide", "literals"),

@@ -142,6 +142,7 @@ def test_a_count_of_units_is_a_whole_number(count: str) -> None:
     assert isinstance(leaf, Unsupported)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("predicate", ["hour(ts) < 24", "day(ts) IN (1, 31)", "CAST(ts AS DATE) > DATE '1969-12-30'"])
 def test_the_first_second_of_1970_has_a_local_time_in_every_zone(predicate: str) -> None:
     """It stands for no date in many tables."""

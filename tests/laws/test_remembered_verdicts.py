@@ -154,6 +154,7 @@ def test_answers_are_those_of_a_plain_evaluation(
             before += new
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", by_profile(quick=range(2), full=range(20), nightly=range(200)))
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_tables_with_deletes_and_snapshots(tmp_path: Path, kind: str, seed: int) -> None:

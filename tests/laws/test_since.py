@@ -22,6 +22,8 @@ from tests.support.iceberg_tables import new_history
 from tests.support.profiles import by_profile
 from tests.support.row_histories import APPEND, HISTORIES, RowHistory
 
+pytestmark = pytest.mark.long  # writes histories of tables
+
 SEEDS = by_profile(quick=range(2), full=range(25), nightly=range(250))
 STEPS = 9
 PREDICATES = {

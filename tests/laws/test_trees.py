@@ -142,6 +142,7 @@ PIECES: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("piece", PIECES)
 def test_long_literals_take_no_time(lake: ParquetDirectory, piece: str) -> None:
     """Linear time is a fifth of a second, quadratic time more than five."""

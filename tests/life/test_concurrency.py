@@ -44,6 +44,8 @@ from tests.support.crash_lake import (
 from tests.support.faulty_store import FaultyStore, Script
 from tests.support.profiles import NIGHTLY
 
+pytestmark = pytest.mark.long  # writers meet between all steps
+
 Do = Callable[[ParquetDirectory], None]
 
 

@@ -24,6 +24,8 @@ from tests.support.faulty_store import DEATHS, ERRORS, FAULTS, DiedError, Faulty
 from tests.support.profiles import NIGHTLY
 from tests.support.s3_server import S3Server
 
+pytestmark = pytest.mark.long  # a writer dies at every step
+
 PLACES = ("disk", "remote")
 
 

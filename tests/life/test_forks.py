@@ -16,6 +16,8 @@ import pytest
 import secateur as sec
 from tests.support.s3_server import REGION, S3Server
 
+pytestmark = pytest.mark.long  # starts processes
+
 FILES, ROWS = 40, 10
 SOURCES = Path(sec.__file__).parent
 

@@ -22,6 +22,8 @@ from tests.support.refresh_cases import ALL, PREDICATES
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 
+pytestmark = pytest.mark.long  # refreshes many times
+
 
 def increments(table: ParquetDirectory) -> set[str | None]:
     """The builds that wrote the segments of an index."""

@@ -28,6 +28,8 @@ from tests.support.killed import PROCESSES, killed_at, start_server, steps_of, w
 from tests.support.profiles import NIGHTLY
 from tests.support.tables import write_file
 
+pytestmark = pytest.mark.long  # kills processes at every step
+
 KILLS = 4  # of every action, in the short run
 
 

@@ -21,6 +21,8 @@ from tests.support.refresh_cases import ALL, PREDICATES, kept
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 
+pytestmark = pytest.mark.long  # builds tables of many segments
+
 
 @examples(15, shrink=False)
 @given(st.lists(files(), min_size=2, max_size=5), st.sampled_from([(), ("i",), ("s DESC", "i"), ("f",)]), st.data())

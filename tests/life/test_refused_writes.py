@@ -34,6 +34,8 @@ from tests.support.crash_lake import (
 )
 from tests.support.killed import PROCESSES, start_server
 
+pytestmark = pytest.mark.long  # disks are full at every file
+
 NOBODY = 65534
 WRITERS = {name: action for name, action in ACTIONS.items() if name not in ("vacuum", "drop")}
 is_root = os.geteuid() == 0

@@ -22,6 +22,8 @@ from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.local_build import index_here
 from tests.support.s3_server import REGION, SLOW, Fails, S3Server, every, once
 
+pytestmark = pytest.mark.long  # waits for answers that do not come
+
 ROWS = 400  # of a file
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "twice"),))
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.spark  # the program that it starts does
+
 PROGRAM = Path(__file__).parents[1] / "support" / "hive_session.py"
 MOST_SECONDS = 540
 

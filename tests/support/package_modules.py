@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,18 +47,29 @@ def layer_of(name: str) -> int:
 
 def modules(root: Path, folder: str = "secateur") -> list[Module]:
     files = sorted((root / folder).rglob("*.py"))
-    return [Module(p, p.relative_to(root).as_posix(), ast.parse(p.read_text(encoding="utf-8"))) for p in files]
+    return [Module(p, p.relative_to(root).as_posix(), parsed(p.read_text(encoding="utf-8"))) for p in files]
+
+
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """A module's tree: the tests of the house walk those of the package a dozen times."""
+    return ast.parse(text)
 
 
 def is_in(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
 
-def imports(module: Module) -> Iterator[tuple[int, str]]:
+@functools.cache
+def imports(module: Module) -> tuple[tuple[int, str], ...]:
     """(line, absolute dotted name) of everything imported; ``from a import b`` gives ``a.b``.
 
     What is reached through pyarrow counts as imported: ``pa.parquet``.
     """
+    return tuple(_imports(module))
+
+
+def _imports(module: Module) -> Iterator[tuple[int, str]]:
     arrow = names_of(module, "pyarrow")
     for node in ast.walk(module.tree):
         match node:

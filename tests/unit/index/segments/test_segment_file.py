@@ -150,6 +150,7 @@ def verified(store: Memory, name: str, kind: int) -> list[str]:
         return [str(fault)]
 
 
+@pytest.mark.long
 @readers
 @pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_every_byte_may_be_flipped(
@@ -170,6 +171,7 @@ def test_every_byte_may_be_flipped(
         assert bool(verified(store, name, kind)) == (at not in idle), at
 
 
+@pytest.mark.long
 @readers
 def test_every_length_may_be_cut_off(
     store: Memory, name: str, kind: int, read_all: Callable[[Memory], list[Any]]
