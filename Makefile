@@ -13,7 +13,8 @@ WORKERS ?= 2
 TIMEOUT ?= 900
 BIN := $(VENV)/bin
 SLOWEST := --durations 20 --durations-min 5 # tests that take longest, with their seconds
-SHARED = -m pytest -n $(WORKERS) --dist loadfile --timeout $(TIMEOUT) $(SLOWEST) # a session of Spark serves all tests of a module
+# A session of Spark serves all tests of a module.
+SHARED = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --timeout $(TIMEOUT) $(SLOWEST)
 STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
