@@ -50,8 +50,8 @@ def bound_form(predicate: Predicate) -> str:
 
 
 def _inner(predicate: Predicate) -> str:
-    found = bound_form(predicate)
-    return f"({found})" if isinstance(predicate, And | Or | Not | Is) else found
+    form = bound_form(predicate)
+    return f"({form})" if isinstance(predicate, And | Or | Not | Is) else form
 
 
 def _leaf(leaf: Leaf) -> str:
@@ -116,8 +116,8 @@ def value_form(key: Key, type_: pa.DataType) -> str:
             text = key.decode("utf-8", "backslashreplace") if pa.types.is_string(type_) else key.hex().upper()
             return f"'{text}'" if len(text) < 40 else f"'{text[:8]}...'({len(key)} bytes)"
         case _ if is_float(type_):
-            found = float(numbers(Keys(Kind.WORD, (np.array([key]),)), type_)[0])
-            return "NaN" if found != found else f"{found:g}" if float(f"{found:g}") == found else repr(found)
+            value = float(numbers(Keys(Kind.WORD, (np.array([key]),)), type_)[0])
+            return "NaN" if value != value else f"{value:g}" if float(f"{value:g}") == value else repr(value)
         case _ if pa.types.is_decimal(type_):
             return f"{Decimal(key).scaleb(-type_.scale):f}"
         case _ if pa.types.is_boolean(type_) and key in (0, 1):

@@ -11,13 +11,13 @@ CANARY = "canary"
 
 def leaks(data: bytes) -> list[bytes]:
     """The canaries in some bytes, as they are or compressed with zlib or zstd anywhere within."""
-    found = [data] if CANARY.encode() in data else []
+    leaking = [data] if CANARY.encode() in data else []
     for magic, inflate in ((b"\x78", zlib_of), (b"\x28\xb5\x2f\xfd", zstd_of)):
         at = data.find(magic)
         while at >= 0:
-            found += leaks(inner) if (inner := inflate(data[at:])) else []
+            leaking += leaks(inner) if (inner := inflate(data[at:])) else []
             at = data.find(magic, at + 1)
-    return found
+    return leaking
 
 
 def zlib_of(data: bytes) -> bytes:

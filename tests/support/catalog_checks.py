@@ -68,8 +68,8 @@ class Query:
         for _ in range(2):
             self.check_open(self.some(numbers), self.some(loose), files)
         reasons = self.faults.drain()
-        told = {part.name for part in index.parts if part.name in " ".join(reasons)}
-        assert self.noted <= told <= self.noted | self.doubted, reasons
+        named = {part.name for part in index.parts if part.name in " ".join(reasons)}
+        assert self.noted <= named <= self.noted | self.doubted, reasons
 
     def some_files(self) -> np.ndarray | None:
         n = len(self.index.live.files)
@@ -128,17 +128,18 @@ class Query:
             expected += [first + i for i, (file, _) in enumerate(part.blocks) if undecided or alive[file]]
         positions = [np.arange(len(run)) if run.candidates is None else np.flatnonzero(run.candidates) for run in runs]
         numbers = [run.begin + within for run, within in zip(runs, positions, strict=True)]
-        assert [n for each in numbers for n in each.tolist()] == expected
+        assert [n for found_numbers in numbers for n in found_numbers.tolist()] == expected
         order = self.random.permutation(len(self.fields)).tolist()
         for field in (self.fields[i] for i in order):
             some = [run for run in runs if self.random.random() < 0.7]
             self.catalog.load([field, OTHER], some)
-            for run, within, mine in zip(runs, positions, numbers, strict=True):
-                self.check_zones(field, run.zones(field), within, [self.index.zone(field, n) for n in mine.tolist()])
+            for run, within, block_numbers in zip(runs, positions, numbers, strict=True):
+                zones = [self.index.zone(field, n) for n in block_numbers.tolist()]
+                self.check_zones(field, run.zones(field), within, zones)
             self.note_zones(field, segments)
-        for run, within, mine in zip(runs, positions, numbers, strict=True):
+        for run, within, block_numbers in zip(runs, positions, numbers, strict=True):
             assert run.zones(OTHER) is None
-            rows = [self.index.block(n).rows if self.readable(n) else -1 for n in mine.tolist()]
+            rows = [self.index.block(n).rows if self.readable(n) else -1 for n in block_numbers.tolist()]
             assert run.row_count[within].tolist() == rows
         for s in segments:
             self.note(s, "blocks")
@@ -148,10 +149,10 @@ class Query:
         return self.index.parts[self.index.places[number][0]].has("blocks")
 
     def check_zones(
-        self, field: Field, found: Zones | None, within: np.ndarray | slice, expected: Sequence[Zone | None]
+        self, field: Field, zones: Zones | None, within: np.ndarray | slice, expected: Sequence[Zone | None]
     ) -> None:
-        assert found is not None
-        assert zone_list(found.take(within)) == expected, field
+        assert zones is not None
+        assert zone_list(zones.take(within)) == expected, field
 
     def note_zones(self, field: Field, segments: Sequence[int]) -> None:
         c = NUMBER.get(field.path[0])
@@ -178,7 +179,7 @@ class Query:
             assert (run.begin, run.candidates) == (self.index.begin[-1], None)
             assert run.row_count.tolist() == [entry.block.rows for entry in expected]
             for field in self.fields:
-                self.check_zones(field, run.zones(field), slice(None), [self.zone_of(field, each) for each in expected])
+                self.check_zones(field, run.zones(field), slice(None), [self.zone_of(field, e) for e in expected])
         return [run.begin + i for run in runs for i in range(len(run))]
 
     def zone_of(self, field: Field, entry: Entry) -> Zone:
@@ -249,21 +250,21 @@ class Query:
         Of several values, one by one those that a block may hold by its zone map too. Of a segment whose filter cannot
         be read they may be all.
         """
-        found = self.catalog.holders(question, np.array(segments, np.int64))
+        holders = self.catalog.holders(question, np.array(segments, np.int64))
         asking = self.asking(question, segments)
         for f, _ in asking:
             self.note_filter(f, segments)
             self.doubt_zones(question, segments)
-        assert (found is None) == (not asking), question
-        if found is None:
+        assert (holders is None) == (not asking), question
+        if holders is None:
             return
         numbers = [n for s in segments for n in range(self.index.begin[s], self.index.begin[s + 1])]
         expected = [n for n in numbers if all(self.may_hold(f, asked, question, n) for f, asked in asking)]
         sound = [s for s in segments if all(self.index.is_sound(f, s) for f, _ in asking)]
-        assert found.dtype == np.int64
-        assert (np.diff(found) > 0).all()
-        assert set(expected) <= set(found.tolist()) <= set(numbers), question
-        assert [n for n in found.tolist() if self.index.places[n][0] in sound] == [
+        assert holders.dtype == np.int64
+        assert (np.diff(holders) > 0).all()
+        assert set(expected) <= set(holders.tolist()) <= set(numbers), question
+        assert [n for n in holders.tolist() if self.index.places[n][0] in sound] == [
             n for n in expected if self.index.places[n][0] in sound
         ], question
 
@@ -271,23 +272,23 @@ class Query:
         """The filters that tell something about a question, and what they are asked."""
         if question.column in self.index.live.named or not segments:
             return []
-        pairs = [(f, asked_of(each, question)) for f, each in enumerate(self.index.filters)]
-        found = [(f, asked) for f, asked in pairs if asked is not None]
-        return [(f, asked) for f, asked in found if self.tells(f, segments)]
+        pairs = [(f, asked_of(filter_, question)) for f, filter_ in enumerate(self.index.filters)]
+        asking = [(f, asked) for f, asked in pairs if asked is not None]
+        return [(f, asked) for f, asked in asking if self.tells(f, segments)]
 
     def tells(self, f: int, segments: Sequence[int]) -> bool:
         """Bloom matrices of whatever segments, or postings of one of these."""
         if self.index.filters[f].kind != POSTINGS:
             return f in self.index.segments.bloom_matrices
-        own = number_of(self.index.filters[f])
+        number = number_of(self.index.filters[f])
         self.note_filter(f, segments)
-        return any(self.index.parts[s].has(f"posting/{own}") for s in segments)
+        return any(self.index.parts[s].has(f"posting/{number}") for s in segments)
 
     def note_filter(self, f: int, segments: Sequence[int]) -> None:
-        own = number_of(self.index.filters[f])
+        number = number_of(self.index.filters[f])
         for s in segments:
-            self.note(s, f"posting/{own}")
-            if self.index.parts[s].harmed & {f"size-class/{own}", f"rows/{own}"}:
+            self.note(s, f"posting/{number}")
+            if self.index.parts[s].harmed & {f"size-class/{number}", f"rows/{number}"}:
                 self.doubted.add(self.index.parts[s].name)
 
     def doubt_zones(self, question: Question, segments: Sequence[int]) -> None:
@@ -303,23 +304,23 @@ class Query:
         if alternatives is None or not isinstance(question, Values):
             return True
         zone = self.index.zone(question.column, number)
-        points = [asked.alternatives.index(each) for each in alternatives]
+        points = [asked.alternatives.index(alternative) for alternative in alternatives]
         return any(allows(zone, question.points.tolist()[i]) for i in points)
 
     def check_pages(self, opened: OpenedBlocks, field: Field, expected: Sequence[Entry]) -> None:
         c = NUMBER.get(field.path[0])
-        found = opened.pages(field)
+        pages_read = opened.pages(field)
         segments = {e.segment for e in expected} - {LOOSE}
         readable = [s for s in segments if self.index.parts[s].has(f"page/{c}")]
         if field in self.index.live.named or not readable:
-            assert found is None
+            assert pages_read is None
         else:
-            assert found is not None
+            assert pages_read is not None
             pages = [self.pages_of(field, e) for e in expected]
-            assert np.diff(found.offsets).tolist() == [len(each) for each in pages]
-            assert (int(found.offsets[0]), int(found.offsets[-1])) == (0, len(found.first_row))
-            assert found.first_row.tolist() == [first for each in pages for first, _ in each]
-            assert zone_list(found.zones) == [zone for each in pages for _, zone in each]
+            assert np.diff(pages_read.offsets).tolist() == [len(block_pages) for block_pages in pages]
+            assert (int(pages_read.offsets[0]), int(pages_read.offsets[-1])) == (0, len(pages_read.first_row))
+            assert pages_read.first_row.tolist() == [first for block_pages in pages for first, _ in block_pages]
+            assert zone_list(pages_read.zones) == [zone for block_pages in pages for _, zone in block_pages]
         if field not in self.index.live.named:
             for s in segments:
                 self.note(s, f"page/{c}")
@@ -331,9 +332,9 @@ class Query:
         if part is None or not part.has(f"page/{c}"):
             return [(0, self.zone_of(field, entry))]
         table, within = part.data.pages[c], self.index.places[entry.number][1]
-        mine = slice(int(table.offsets[within]), int(table.offsets[within + 1]))
-        first = table.first_row[mine]
-        zones = table.zone_map.take(np.arange(mine.start, mine.stop)).zones(np.diff(first, append=entry.block.rows))
+        pages = slice(int(table.offsets[within]), int(table.offsets[within + 1]))
+        first = table.first_row[pages]
+        zones = table.zone_map.take(np.arange(pages.start, pages.stop)).zones(np.diff(first, append=entry.block.rows))
         return list(zip(first.tolist(), zone_list(zones), strict=True))
 
     # ---- reads that fail now and then
@@ -349,12 +350,12 @@ class Query:
         numbers: list[int] = []
         for run in runs:
             within = np.arange(len(run)) if run.candidates is None else np.flatnonzero(run.candidates)
-            mine = (run.begin + within).tolist()
-            numbers += mine
+            right_numbers = (run.begin + within).tolist()
+            numbers += right_numbers
             for field in self.fields:
-                self.check_zones_hold(run.zones(field), within, [self.index.zone(field, n) for n in mine])
-            rows = zip(run.row_count[within].tolist(), (index.block(n).rows for n in mine), strict=True)
-            assert all(found in (-1, right) for found, right in rows)
+                self.check_zones_hold(run.zones(field), within, [self.index.zone(field, n) for n in right_numbers])
+            rows = zip(run.row_count[within].tolist(), (index.block(n).rows for n in right_numbers), strict=True)
+            assert all(place in (-1, right) for place, right in rows)
         due = [n for n, (s, _) in enumerate(index.places) if s in segments and self.survives(index.file_of(n), files)]
         assert set(due) <= set(numbers)
         assert {index.places[n][0] for n in numbers} <= set(segments)
@@ -370,9 +371,9 @@ class Query:
             *(where(e) for e in map(self.entry, due) if e.block.rows),
             *(where(e) for e in loose_entries(index, self.catalog)[: len(loose)] if e.block.rows),
         }
-        found = [where(e) for e in entries]
-        assert len(found) == len(set(found))
-        assert wanted <= set(found)
+        place = [where(e) for e in entries]
+        assert len(place) == len(set(place))
+        assert wanted <= set(place)
         assert all(self.survives(e.file, files) for e in entries)
         for field in self.fields if entries else ():
             self.check_zones_hold(opened.zones(field), slice(None), [self.zone_of(field, e) for e in entries])
@@ -381,12 +382,12 @@ class Query:
 
     def check_look_up_in_doubt(self, question: Question, segments: Sequence[int]) -> None:
         """No block is left out that may hold what is asked for, or of which nothing could be read."""
-        found = self.catalog.holders(question, np.array(segments, np.int64))
-        if found is not None:
+        holders = self.catalog.holders(question, np.array(segments, np.int64))
+        if holders is not None:
             asking = self.asking(question, segments)
             numbers = [n for s in segments for n in range(self.index.begin[s], self.index.begin[s + 1])]
             expected = [n for n in numbers if all(self.may_hold(f, asked, question, n) for f, asked in asking)]
-            assert set(expected) <= set(found.tolist()) <= set(numbers), question
+            assert set(expected) <= set(holders.tolist()) <= set(numbers), question
 
     def check_without_index(self, files: np.ndarray | None) -> None:
         """Whatever was known of it before: all blocks come from footers."""
@@ -401,9 +402,9 @@ class Query:
         total = self.index.begin[-1]
         return self.entry(number) if number < total else loose_entries(self.index, self.catalog)[number - total]
 
-    def check_zones_hold(self, found: Zones | None, within: np.ndarray | slice, expected: Sequence[Zone]) -> None:
-        assert found is not None
-        assert all(map(holds, zone_list(found.take(within)), expected))
+    def check_zones_hold(self, zones: Zones | None, within: np.ndarray | slice, expected: Sequence[Zone]) -> None:
+        assert zones is not None
+        assert all(map(holds, zone_list(zones.take(within)), expected))
 
 
 def allows(zone: Zone, key: Any) -> bool:
@@ -412,11 +413,11 @@ def allows(zone: Zone, key: Any) -> bool:
     return bool(value) and (low == "least" or low <= key) and (high == "greatest" or key <= high)
 
 
-def holds(found: Zone, right: Zone) -> bool:
+def holds(zone: Zone, right: Zone) -> bool:
     """Whether a zone map, as others may be writing it, says no more than the right one."""
-    low = found[0] == "least" or (right[0] != "least" and found[0] <= right[0])
-    high = found[1] == "greatest" or (right[1] != "greatest" and found[1] >= right[1])
-    return low and high and found[2] | right[2] == found[2] and found[3] | right[3] == found[3]
+    low = zone[0] == "least" or (right[0] != "least" and zone[0] <= right[0])
+    high = zone[1] == "greatest" or (right[1] != "greatest" and zone[1] >= right[1])
+    return low and high and zone[2] | right[2] == zone[2] and zone[3] | right[3] == zone[3]
 
 
 def where(entry: Entry) -> tuple[int, int]:

@@ -46,16 +46,16 @@ def main(python: str, path: str) -> None:
     def build() -> object:
         return outcome(lambda: sec.build_index(table, spark=spark).rows)
 
-    found = {"local": read("local"), "native": read("native"), "nothing shipped": [build(), read("blocks")]}
+    outcomes = {"local": read("local"), "native": read("native"), "nothing shipped": [build(), read("blocks")]}
     zipped, archive = Path(path).parent / "secateur.zip", Path(path).parent / "packages.tar.gz"
     pack(zipped)
     context.addPyFile(str(zipped))
-    found["zip shipped"] = [build()]
+    outcomes["zip shipped"] = [build()]
     pack(archive, without=ON_CLUSTER)
     context.addArchive(f"{archive}#packages")  # what --archives and spark.executorEnv.PYTHONPATH set for a new session
     context.environment["PYTHONPATH"] = "packages"
-    found["archive shipped"] = [build(), read("blocks")]
-    print(json.dumps(found))
+    outcomes["archive shipped"] = [build(), read("blocks")]
+    print(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ def text(value: str) -> str:
 
 def conditions(schema: t.StructType, draw: random.Random) -> list[str]:
     """Some predicates on the columns of a schema, alone and in pairs."""
-    alone = [each for column in schema for each in _of(f"`{column.name}`", column.dataType, column.name, draw)]
-    found = draw.sample(alone, min(24, len(alone)))
-    pairs = [f"({a}) {draw.choice(['AND', 'OR'])} NOT ({b})" for a, b in zip(found, found[5:], strict=False)]
-    return ["true", f"rid <= {draw.randrange(0, 60)}", *found, *draw.sample(pairs, min(6, len(pairs)))]
+    alone = [text for c in schema for text in _of(f"`{c.name}`", c.dataType, c.name, draw)]
+    chosen = draw.sample(alone, min(24, len(alone)))
+    pairs = [f"({a}) {draw.choice(['AND', 'OR'])} NOT ({b})" for a, b in zip(chosen, chosen[5:], strict=False)]
+    return ["true", f"rid <= {draw.randrange(0, 60)}", *chosen, *draw.sample(pairs, min(6, len(pairs)))]
 
 
 def _of(name: str, type_: t.DataType, column: str, draw: random.Random) -> list[str]:
@@ -46,7 +46,10 @@ def _of(name: str, type_: t.DataType, column: str, draw: random.Random) -> list[
         case t.BinaryType():
             return [*nulls, f"{name} = X'00'", f"{name} > X'61'"]
         case t.StructType():
-            return [*nulls, *(each for f in type_ for each in _of(f"{name}.`{f.name}`", f.dataType, f.name, draw))]
+            return [
+                *nulls,
+                *(part for f in type_ for part in _of(f"{name}.`{f.name}`", f.dataType, f.name, draw)),
+            ]
         case t.ArrayType():
             return [*nulls, f"array_contains({name}, {text(draw.choice(WORDS))})", f"size({name}) = 1"]
         case t.MapType():

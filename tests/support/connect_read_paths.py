@@ -41,24 +41,24 @@ def main(root: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table = sec.open_table(root)
     whole = spark.read.parquet(root)
-    told: dict[str, object] = {"session": type(spark).__module__}
+    seen: dict[str, object] = {"session": type(spark).__module__}
     for predicate in PREDICATES:
         wanted = answer(whole.where(predicate))
         narrow_wanted = answer(whole.where(predicate).select("name", "id"))
         plan = sec.prune(table, predicate)
         for read_path in READ_PATHS:
-            told[f"{read_path}: {predicate}"] = answer(plan.to_spark(spark, via=read_path)) == wanted
+            seen[f"{read_path}: {predicate}"] = answer(plan.to_spark(spark, via=read_path)) == wanted
             narrow = plan.to_spark(spark, ["name", "id"], via=read_path)
-            told[f"{read_path}: {predicate}: columns"] = answer(narrow) == narrow_wanted
+            seen[f"{read_path}: {predicate}: columns"] = answer(narrow) == narrow_wanted
         source = spark.read.format("secateur").load(root).where(predicate)
-        told[f"format: {predicate}"] = answer(source) == wanted
+        seen[f"format: {predicate}"] = answer(source) == wanted
     frame = sec.dataframe(spark, table)
     for predicate in (*PREDICATES, *LOST_BY_PUSH_DOWN):
         spark.conf.set(PUSH_DOWN, "false")
         wanted = answer(whole.where(predicate))
         spark.conf.set(PUSH_DOWN, "true")
-        told[f"dataframe: {predicate}"] = answer(frame.where(predicate)) == wanted
-    print(json.dumps(told))
+        seen[f"dataframe: {predicate}"] = answer(frame.where(predicate)) == wanted
+    print(json.dumps(seen))
 
 
 if __name__ == "__main__":

@@ -114,8 +114,8 @@ class Lake:
 
     def index_files(self) -> set[str]:
         """All files below the index's directory, whatever they are."""
-        found = self.filesystem.get_file_info(pafs.FileSelector(self.store.root, recursive=True, allow_not_found=True))
-        return {info.path.removeprefix(self.store.root + "/") for info in found if info.type == pafs.FileType.File}
+        files = self.filesystem.get_file_info(pafs.FileSelector(self.store.root, recursive=True, allow_not_found=True))
+        return {info.path.removeprefix(self.store.root + "/") for info in files if info.type == pafs.FileType.File}
 
     def saved(self) -> dict[str, bytes]:
         """The bytes of the index."""
@@ -135,8 +135,8 @@ def matching(lake: Lake, holds: Callable[[Row], bool]) -> list[tuple[Any, ...]]:
 
 def answers(table: ParquetDirectory, sql: str, *, strict: bool = True) -> list[tuple[Any, ...]]:
     """The rows that a query finds by the index; of trouble with it an IndexFault, where `strict`."""
-    found = sec.prune(table, sql, strict=strict).to_arrow(columns=["id", "user", "word"])
-    return sorted(tuple(row.values()) for row in found.to_pylist())
+    rows = sec.prune(table, sql, strict=strict).to_arrow(columns=["id", "user", "word"])
+    return sorted(tuple(row.values()) for row in rows.to_pylist())
 
 
 def check_answers(lake: Lake, *, strict: bool = True) -> None:

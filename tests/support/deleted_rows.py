@@ -64,12 +64,12 @@ def made(
             table.append(pa.table(columns, schema=table.schema().as_arrow()))
             (new,) = {task.file.file_path for task in table.scan().plan_files()} - set(paths)
             paths.append(new)
-        deletes = [position_deletes(table, [(paths[f], row) for f, row in each]) for each in positions if each]
+        deletes = [position_deletes(table, [(paths[f], row) for f, row in places]) for places in positions if places]
         deletes += [equality_deletes(table, "k", keys)] if keys else []
         opened = sec.open_table(committed(table, deletes) if deletes else table)
         if indexed:
             index_here(opened, BuildOptions())
-        gone = {place for each in positions for place in each}
+        gone = {place for places in positions for place in places}
         live = [
             [row for at, row in enumerate(rows) if (f, at) not in gone and row[0] not in keys]
             for f, rows in enumerate(files)

@@ -34,8 +34,8 @@ class DeltaRuntime:
         """The settings of a session with those of Delta; the catalog is for sessions made from it."""
         if not self.jars:
             return settings
-        own = {"spark.jars": ",".join(map(str, self.jars)), EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension"}
-        joined = {name: ",".join(filter(None, (settings.get(name), value))) for name, value in own.items()}
+        more = {"spark.jars": ",".join(map(str, self.jars)), EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension"}
+        joined = {name: ",".join(filter(None, (settings.get(name), value))) for name, value in more.items()}
         return {**settings, **joined}
 
 
@@ -46,8 +46,8 @@ def delta_runtime() -> DeltaRuntime:
     if version not in PACKAGES:
         return DeltaRuntime((), f"no jar of Delta is known for Spark {version}; there is one for {', '.join(PACKAGES)}")
     home, packages = packages_home(), PACKAGES[version]
-    jars = tuple(jar_of(each, home) for each in packages)
-    trouble = "" if all(each.exists() for each in jars) else fetch(packages[:1], home, MOST_SECONDS)
-    if all(each.exists() for each in jars):
+    jars = tuple(jar_of(jar, home) for jar in packages)
+    trouble = "" if all(jar.exists() for jar in jars) else fetch(packages[:1], home, MOST_SECONDS)
+    if all(jar.exists() for jar in jars):
         return DeltaRuntime(jars)
     return DeltaRuntime((), f"the jars of {packages[0]} cannot be had: {trouble}")

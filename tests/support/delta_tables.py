@@ -25,10 +25,10 @@ def statistics(rows: pa.Table, **more: Any) -> str:
         column = rows[name]
         nulls[name] = column.null_count
         if (pa.types.is_integer(column.type) or pa.types.is_string(column.type)) and column.null_count < len(column):
-            found = pc.min_max(column)
-            lower[name], upper[name] = found["min"].as_py(), found["max"].as_py()
-    told = {"numRecords": len(rows), "minValues": lower, "maxValues": upper, "nullCount": nulls, **more}
-    return json.dumps(told)
+            bounds = pc.min_max(column)
+            lower[name], upper[name] = bounds["min"].as_py(), bounds["max"].as_py()
+    logged = {"numRecords": len(rows), "minValues": lower, "maxValues": upper, "nullCount": nulls, **more}
+    return json.dumps(logged)
 
 
 @dataclass
@@ -50,8 +50,8 @@ class LoggedTable:
         name = f"part-{next(self.numbers):05}.parquet"
         pq.write_table(rows, self.directory / name, row_group_size=groups)
         size = (self.directory / name).stat().st_size
-        told = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
-        return {"add": {**told, "stats": statistics(rows, **stats)}}
+        added = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+        return {"add": {**added, "stats": statistics(rows, **stats)}}
 
     def append(self, *tables: pa.Table) -> list[Action]:
         """Adds files in one commit."""

@@ -63,7 +63,7 @@ def answers(frame: DataFrame) -> list[int]:
     leaves = plan.collectLeaves()
     scans = [leaves.apply(i) for i in range(leaves.length())]
     pruned = [leaf.scan().answer() for leaf in scans if leaf.getClass().getSimpleName() == "BatchScanExec"]
-    return [get_field(each, "number") for each in pruned]
+    return [get_field(metric, "number") for metric in pruned]
 
 
 def require_same(spark: SparkSession, query: str) -> None:
@@ -82,4 +82,4 @@ def pruning(frame: DataFrame) -> list[str]:
 
 def reasons(spark: SparkSession) -> list[str]:
     """Why the session's last relations were left as they were."""
-    return [each.reason for each in sec.last_plans(spark) if each.plan is None]
+    return [record.reason for record in sec.last_plans(spark) if record.plan is None]

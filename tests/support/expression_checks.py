@@ -59,7 +59,7 @@ def defined_rows(predicate: Predicate, batch: pa.RecordBatch) -> list[int]:
     """
     if not is_supported(predicate):
         return list(range(batch.num_rows))
-    decided = [np.isin(truth(each, batch), SINGLE) for each in (predicate, *all_leaves(predicate))]
+    decided = [np.isin(truth(predicate_part, batch), SINGLE) for predicate_part in (predicate, *all_leaves(predicate))]
     return np.flatnonzero(np.logical_and.reduce(decided)).tolist()
 
 
@@ -70,20 +70,20 @@ def within_rows(text: str, rows: list[int]) -> str:
 
 def check_rows(asked: Asked, batch: pa.RecordBatch, expected: dict[int, int]) -> None:
     """The reference: what rows are here, they are in Spark."""
-    for each in (asked.predicate, rewrite(asked.predicate)):
-        if not is_supported(each):
+    for form in (asked.predicate, rewrite(asked.predicate)):
+        if not is_supported(form):
             continue
-        found = truth(each, batch).tolist()
+        outcomes = truth(form, batch).tolist()
         for i, outcome in expected.items():
             row = {str(field): column(batch, field)[i] for field in fields(asked.predicate)}
-            assert found[i] == outcome, f"{asked.text} on {row}: {found[i]}, {outcome} in Spark"
+            assert outcomes[i] == outcome, f"{asked.text} on {row}: {outcomes[i]}, {outcome} in Spark"
 
 
 def check_groups(asked: Asked, batch: pa.RecordBatch, expected: dict[int, int]) -> None:
     """What is possible in a group of rows contains what its rows are."""
-    for each in (asked.predicate, rewrite(asked.predicate)):
+    for form in (asked.predicate, rewrite(asked.predicate)):
         groups = Groups(batch, cut(batch.num_rows))
-        said = evaluate(each, groups)
+        said = evaluate(form, groups)
         for (start, stop), possible in zip(groups.spans, said.tolist(), strict=True):
             really = reduce(operator.or_, (expected.get(i, 0) for i in range(start, stop)))
             assert possible & really == really, f"{asked.text} on rows {start} to {stop}: {possible} lacks {really}"
@@ -128,8 +128,8 @@ class Groups:
         parts = [zonemap.of_values(values.slice(start, stop - start), field.type) for start, stop in self.spans]
         lower, upper, nulls, nans = zip(*parts, strict=True)
         low, high = (pa.array([bound.as_py() for bound in side], side[0].type) for side in (lower, upper))
-        found = zonemap.from_bounds(field.type, low, high, np.array(nulls), np.array(nans), self.row_count)
-        return found.zones(self.row_count)
+        zones = zonemap.from_bounds(field.type, low, high, np.array(nulls), np.array(nans), self.row_count)
+        return zones.zones(self.row_count)
 
 
 def windows(n: int) -> list[tuple[int, int]]:

@@ -339,8 +339,8 @@ def changes(zone: str, year: int) -> list[dt.datetime]:
     """The hours of a year at whose beginning, in UTC, the clocks of a zone change; where none does, two others."""
     hours = [dt.datetime(year, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=n) for n in range(24 * 366)]
     offsets = [hour.astimezone(_zone(zone)).utcoffset() for hour in hours]
-    found = [hour for hour, before, now in zip(hours[1:], offsets, offsets[1:], strict=False) if before != now]
-    return found or [hours[24 * 59], hours[24 * 300]]
+    changed = [hour for hour, before, now in zip(hours[1:], offsets, offsets[1:], strict=False) if before != now]
+    return changed or [hours[24 * 59], hours[24 * 300]]
 
 
 def _zone(name: str) -> dt.tzinfo:
@@ -428,7 +428,11 @@ def mixed(chance: random.Random) -> str:
     """A comparison of values of types that may differ, some of which Spark refuses."""
     kind = chance.choice([*COLUMN_NAMES, "number", "number"])
     value = "flag" if chance.random() < 0.1 else value_of(kind, chance, chance.choice([0, 0, 0, 1]), EVERYTHING)
-    others = [*OTHER_CONSTANTS, *OTHER_CONSTANTS, *(each for constants in CONSTANTS.values() for each in constants)]
+    others = [
+        *OTHER_CONSTANTS,
+        *OTHER_CONSTANTS,
+        *(number for constants in CONSTANTS.values() for number in constants),
+    ]
     one, two, op = chance.choice(others), chance.choice(others), chance.choice(OPERATORS)
     other = value_of(chance.choice([*COLUMN_NAMES]), chance, chance.choice([0, 0, 1]), EVERYTHING)
     shapes = [

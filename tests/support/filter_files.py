@@ -75,11 +75,11 @@ def native_positions_of(data: bytes, bits: int) -> list[int]:
 
 def bits_of(positions: Iterable[Sequence[int]], bits: int) -> bitarray:
     """A filter with the bits of some values."""
-    found = bitarray(bits, endian="little")
-    for each in positions:
-        for position in each:
-            found[position] = True
-    return found
+    filled = bitarray(bits, endian="little")
+    for probes in positions:
+        for position in probes:
+            filled[position] = True
+    return filled
 
 
 # ---- fragments laid side by side -------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ def bloom_matrices_in(store: Store, name: str, segments: Sequence[Sequence[Bloom
     def rows_of(part: PartPlan) -> np.ndarray:
         return interleaved(store, matrices[part.matrix], part)
 
-    files = [write_file(store, f"filters/{name}-{i:06d}.filter", each, rows_of) for i, each in enumerate(parts)]
-    for fragment in (fragment for mine in segments for fragment in mine):
+    files = [write_file(store, f"filters/{name}-{i:06d}.filter", part, rows_of) for i, part in enumerate(parts)]
+    for fragment in (fragment for fragments in segments for fragment in fragments):
         store.delete(fragment.name)
     return written_matrices(matrices, list(zip(parts, files, strict=True))) if matrices else None
 
@@ -157,8 +157,8 @@ def bloom_matrices_in(store: Store, name: str, segments: Sequence[Sequence[Bloom
 def without_bands(name: str, data: bytes, kind: int = FILTERS, matrix: str | None = None) -> bytes:
     """A file in which a bit of every band of its matrices, or of one of them, is flipped: no row of it can be read."""
     contents = read_contents(name, kind, len(data), lambda at, size: data[at : at + size])
-    found = bytearray(data)
-    for each in [contents.matrices[matrix]] if matrix is not None else contents.matrices.values():
-        for band in range(each.bands):
-            found[each.at + band * each.stride] ^= 1
-    return bytes(found)
+    damaged = bytearray(data)
+    for checked in [contents.matrices[matrix]] if matrix is not None else contents.matrices.values():
+        for band in range(checked.bands):
+            damaged[checked.at + band * checked.stride] ^= 1
+    return bytes(damaged)

@@ -58,10 +58,10 @@ class Whole:
 
 
 def _locations(file: pa.NativeFile, footer: Any, leaves: Sequence[int]) -> ChunkLocations:
-    found = read_locations(file, footer, 0, leaves).of(leaves)
-    if found is None or not found.has_pages:
+    locations = read_locations(file, footer, 0, leaves).of(leaves)
+    if locations is None or not locations.has_pages:
         raise InvalidParquet("the pages are not known, and the row group is read whole")
-    return found
+    return locations
 
 
 def files() -> list[Whole]:
@@ -84,14 +84,14 @@ def files() -> list[Whole]:
     delta += ["DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY"]
     encoded = {"use_dictionary": ["word"], "column_encoding": dict(zip(leaves, delta, strict=True))}
     small: dict[str, Any] = {"write_page_index": True, "max_rows_per_page": 25, "write_batch_size": 5}
-    found = []
+    written = []
     for checksums in (False, True):
         for version, codec, options in (("1.0", "snappy", {}), ("2.0", "none", encoded), ("2.0", "zstd", encoded)):
             options = {**small, **options, "write_page_checksum": checksums}
             sink = io.BytesIO()
             pq.write_table(table, sink, data_page_version=version, compression=codec, **options)
-            found.append(_whole(f"{version} {codec} {checksums}", sink.getvalue(), checksums))
-    return found
+            written.append(_whole(f"{version} {codec} {checksums}", sink.getvalue(), checksums))
+    return written
 
 
 def _whole(name: str, data: bytes, checksums: bool) -> Whole:
@@ -101,9 +101,9 @@ def _whole(name: str, data: bytes, checksums: bool) -> Whole:
     rows = pq.ParquetFile(io.BytesIO(data)).read().take(pa.array(WANTED.positions))
     names = footer.head.schema.names
     bodies = np.zeros(len(data), bool)
-    for each in reader._pages(reader._chosen(0, reader.locations(0, footer.head.leaves(names)), WANTED)).values():
-        offsets = each.chosen.pages.offset[each.chosen.number].tolist()
-        for at, (page, header) in zip(offsets, each.pages, strict=True):
+    for pages in reader._pages(reader._chosen(0, reader.locations(0, footer.head.leaves(names)), WANTED)).values():
+        offsets = pages.chosen.pages.offset[pages.chosen.number].tolist()
+        for at, (page, header) in zip(offsets, pages.pages, strict=True):
             bodies[at + header.size : at + len(page)] = True
     return Whole(name, data, checksums, reader, rows, bodies)
 
@@ -125,8 +125,8 @@ def outcome(whole: Whole, data: bytes, is_body: bool) -> Iterator[tuple[str, str
 def judged(whole: Whole, how: str, reader: PageReader, wanted: RowSelection, is_body: bool) -> tuple[str, str | None]:
     """The outcome of one read."""
     try:
-        found = pa.concat_tables(reader.read(0, whole.rows.schema.names, wanted))
-        found.validate(full=True)
+        rows = pa.concat_tables(reader.read(0, whole.rows.schema.names, wanted))
+        rows.validate(full=True)
     except InvalidParquet as error:
         said = str(error)
         named = "it: row group 0, column " in said and "page" in said
@@ -137,9 +137,9 @@ def judged(whole: Whole, how: str, reader: PageReader, wanted: RowSelection, is_
         pa.ArrowInvalid
     ) as error:  # of validate(): values that their type does not allow, such as text that is not UTF-8
         return f"{how} other values", f"noticed late: {error}" if whole.checksums and is_body else None
-    if len(found) != len(wanted):
-        return how, f"{len(found)} rows"
-    if found.equals(whole.rows):
+    if len(rows) != len(wanted):
+        return how, f"{len(rows)} rows"
+    if rows.equals(whole.rows):
         return f"{how} right", None
     return f"{how} other values", "not noticed, in spite of checksums" if whole.checksums and is_body else None
 
@@ -149,17 +149,17 @@ def judged(whole: Whole, how: str, reader: PageReader, wanted: RowSelection, is_
 Trouble = tuple[str, str, str | None]  # what was done, what became of it, what is wrong about that
 
 
-def flips(first: int, each: int) -> Iterator[Trouble]:
+def flips(first: int, step: int) -> Iterator[Trouble]:
     """Every byte in turn."""
     for whole in files():
-        for at in range(first, len(whole.data), each):
+        for at in range(first, len(whole.data), step):
             changed = bytearray(whole.data)
             changed[at] ^= FLIPS[at % len(FLIPS)]
             harms = [(bytes(changed), bool(whole.bodies[at]))]
             harms += [(whole.data[:at], False)] if at % 50 == first % 50 else []
             for data, is_body in harms:
                 done = f"{whole.name}, byte {at}, {len(data)} bytes"
-                yield from ((done, *found) for found in outcome(whole, data, is_body))
+                yield from ((done, *trouble) for trouble in outcome(whole, data, is_body))
 
 
 # ---- lies ------------------------------------------------------------------------------------------------------------
@@ -195,9 +195,9 @@ def with_lying_header(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]
     page = int(rng.integers(-1 if chunk.dictionary else 0, len(pages.rows)))
     at, size = (0, chunk.dictionary) if page < 0 else (int(pages.offset[page]) - chunk.start, int(pages.size[page]))
     fields, length = decode_leading(memoryview(data)[at : at + size])
-    own = next(value for value in fields.values() if isinstance(value, dict))
-    own.pop(5 if 5 in fields else 8 if 8 in fields else None, None)  # statistics
-    changed = own if rng.random() < 0.7 else fields
+    struct = next(value for value in fields.values() if isinstance(value, dict))
+    struct.pop(5 if 5 in fields else 8 if 8 in fields else None, None)  # statistics
+    changed = struct if rng.random() < 0.7 else fields
     numbers = [key for key, value in changed.items() if type(value) is int]
     key = numbers[int(rng.integers(len(numbers)))]
     near = [changed[key] + by for by in (-1, 1)]
@@ -264,16 +264,16 @@ def _any_leaf(whole: Whole, rng: np.random.Generator) -> tuple[ChunkLocations, i
 
 def encoded(fields: Mapping[int, Any]) -> bytes:
     """A page header, of which all numbers are of 32 bits."""
-    found = []
+    encodings = []
     for number, value in fields.items():
         match value:
             case bool():
-                found.append((number, 1 if value else 2, b""))
+                encodings.append((number, 1 if value else 2, b""))
             case int():
-                found.append((number, I32, thrift.integer(value)))
+                encodings.append((number, I32, thrift.integer(value)))
             case _:
-                found.append((number, STRUCT, encoded(value)))
-    return thrift.structure(found)
+                encodings.append((number, STRUCT, encoded(value)))
+    return thrift.structure(encodings)
 
 
 def main(kind: str, *numbers: int) -> int:

@@ -58,18 +58,18 @@ def by_jdbc(spark: SparkSession, port: str) -> dict[str, Any]:
 
     def asked(sql: str, columns: int = 1) -> list[str]:
         statement = connection.createStatement()
-        found, rows = statement.executeQuery(sql), []
-        while found.next():
-            rows.append(" ".join(str(found.getString(i + 1)) for i in range(columns)))
+        cursor, rows = statement.executeQuery(sql), []
+        while cursor.next():
+            rows.append(" ".join(str(cursor.getString(i + 1)) for i in range(columns)))
         statement.close()
         return rows
 
     query = "SELECT * FROM plain WHERE id = 5"
-    told: dict[str, Any] = {"rows": asked(query, 2), "plan": "\n".join(asked(f"EXPLAIN {query}"))}
+    answers: dict[str, Any] = {"rows": asked(query, 2), "plan": "\n".join(asked(f"EXPLAIN {query}"))}
     asked("SET secateur.enabled=false", 2)
-    told["plan when off"] = "\n".join(asked(f"EXPLAIN {query}"))
+    answers["plan when off"] = "\n".join(asked(f"EXPLAIN {query}"))
     connection.close()
-    return told
+    return answers
 
 
 def main(home: str, port: str) -> None:

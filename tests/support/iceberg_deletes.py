@@ -78,5 +78,7 @@ class _DeletePositions(_FastAppendFiles):
         """The entry of the data file."""
         snapshot = self._transaction.table_metadata.current_snapshot()
         assert snapshot is not None
-        entries = (entry for each in snapshot.manifests(self._io) for entry in each.fetch_manifest_entry(self._io))
+        entries = (
+            entry for manifest in snapshot.manifests(self._io) for entry in manifest.fetch_manifest_entry(self._io)
+        )
         return next(entry for entry in entries if entry.data_file.file_path == self.path)

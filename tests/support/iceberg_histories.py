@@ -76,7 +76,7 @@ def a_value(type_: t.DataType, draw: random.Random, name: str = "") -> Any:
 def _nested(type_: t.DataType, draw: random.Random) -> Any:
     match type_:
         case t.StructType():
-            return tuple(a_value(each.dataType, draw) for each in type_.fields)
+            return tuple(a_value(field.dataType, draw) for field in type_.fields)
         case t.ArrayType():
             return [a_value(type_.elementType, draw) for _ in range(draw.randrange(0, 3))]
         case t.MapType():
@@ -88,7 +88,7 @@ def create(spark: SparkSession, name: str, columns: str, version: int, partition
     """A table with small row groups; merge-on-read where its version has that."""
     properties = {"format-version": str(version), **SMALL_ROW_GROUPS, **more}
     if version > 1:
-        properties |= {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")} | more
+        properties |= {f"write.{command}.mode": "merge-on-read" for command in ("delete", "update", "merge")} | more
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     by = f"PARTITIONED BY ({partitioned})" if partitioned else ""
     spark.sql(f"CREATE TABLE {name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
@@ -98,9 +98,9 @@ def add_by_java(spark: SparkSession, name: str, column: str, type_: str, default
     """A column of a type or with an initial default, neither of which Spark's SQL can say."""
     iceberg = spark._jvm.org.apache.iceberg
     types = {"UUID": "UUIDType", "INT": "IntegerType", "STRING": "StringType"}
-    own = getattr(iceberg.types.Types, types[type_]).get()
-    told = () if default is None else (None, iceberg.expressions.Literal.of(default))
-    java_table(spark, name).updateSchema().addColumn(column, own, *told).commit()
+    iceberg_type = getattr(iceberg.types.Types, types[type_]).get()
+    initial = () if default is None else (None, iceberg.expressions.Literal.of(default))
+    java_table(spark, name).updateSchema().addColumn(column, iceberg_type, *initial).commit()
     spark.sql(f"REFRESH TABLE {name}")
 
 
@@ -161,7 +161,7 @@ class SparkHistory:
         n, schema = n or self.draw.choice([1, 5, 20, 40]), self.schema
         rows = []
         for rid in range(self.rid, self.rid + n):
-            values = {each.name: a_value(each.dataType, self.draw, each.name) for each in schema}
+            values = {field.name: a_value(field.dataType, self.draw, field.name) for field in schema}
             rows.append(tuple({**values, "rid": rid}.values()))
         self.log.append(f"insert rid {self.rid} to {self.rid + n}")
         self.rid += n
@@ -178,10 +178,10 @@ class SparkHistory:
 
     def _new_value(self) -> tuple[str, str]:
         """A column and an expression that it can be set to."""
-        own = {each.name: each.dataType.simpleString() for each in self.schema if each.name != "rid"}
-        column = self.draw.choice([name for name, type_ in own.items() if name != UUID and "<" not in type_])
-        if own[column] in ("int", "string"):
-            return column, self.draw.choice(["NULL", f"CAST(rid % 5 AS {own[column]})"])
+        types = {field.name: field.dataType.simpleString() for field in self.schema if field.name != "rid"}
+        column = self.draw.choice([name for name, type_ in types.items() if name != UUID and "<" not in type_])
+        if types[column] in ("int", "string"):
+            return column, self.draw.choice(["NULL", f"CAST(rid % 5 AS {types[column]})"])
         return column, "NULL"
 
     def update(self) -> None:
@@ -199,7 +199,7 @@ class SparkHistory:
 
     def switch_mode(self) -> None:
         mode = self.draw.choice(["merge-on-read", "copy-on-write"])
-        listed = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+        listed = ", ".join(f"'write.{command}.mode' = '{mode}'" for command in ("delete", "update", "merge"))
         self.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ({listed})")
 
     def equality(self) -> None:
@@ -227,7 +227,7 @@ class SparkHistory:
     def _free(self) -> list[t.StructField]:
         """The columns that no partition spec names."""
         kept = {"rid", UUID, *self.sources}
-        return [each for each in self.schema if each.name not in kept]
+        return [field for field in self.schema if field.name not in kept]
 
     def _new_name(self) -> str:
         self.count += 1
@@ -263,22 +263,22 @@ class SparkHistory:
         self.sql(f"ALTER TABLE {self.name} ALTER COLUMN {self.draw.choice(self.schema.names)} FIRST")
 
     def promote(self) -> None:
-        for each in self.draw.sample(list(self.schema), len(self.schema)):
-            if (wider := WIDER.get(each.dataType.simpleString())) is not None:
-                self.sql(f"ALTER TABLE {self.name} ALTER COLUMN {each.name} TYPE {wider}")
+        for column in self.draw.sample(list(self.schema), len(self.schema)):
+            if (wider := WIDER.get(column.dataType.simpleString())) is not None:
+                self.sql(f"ALTER TABLE {self.name} ALTER COLUMN {column.name} TYPE {wider}")
                 return
 
     def nest(self) -> None:
         """A field of a struct is added, renamed, or replaced by another of its name."""
-        structs = [each for each in self.schema if isinstance(each.dataType, t.StructType)]
-        for each in structs[:1]:
-            inner = f"{each.name}.{self.draw.choice(each.dataType.names)}"
+        structs = [struct for struct in self.schema if isinstance(struct.dataType, t.StructType)]
+        for struct in structs[:1]:
+            inner = f"{struct.name}.{self.draw.choice(struct.dataType.names)}"
             match self.draw.randrange(3):
                 case 0:
-                    self.sql(f"ALTER TABLE {self.name} ADD COLUMN {each.name}.{self._new_name()} INT")
+                    self.sql(f"ALTER TABLE {self.name} ADD COLUMN {struct.name}.{self._new_name()} INT")
                 case 1:
                     self.sql(f"ALTER TABLE {self.name} RENAME COLUMN {inner} TO {self._new_name()}")
-                case _ if len(each.dataType.names) > 1:
+                case _ if len(struct.dataType.names) > 1:
                     self.sql(f"ALTER TABLE {self.name} DROP COLUMN {inner}")
                     self.sql(f"ALTER TABLE {self.name} ADD COLUMN {inner} STRING")
 
@@ -287,16 +287,16 @@ class SparkHistory:
     def _a_transform(self) -> tuple[str, str] | None:
         """A column that no current partition field is of, and a transform of it."""
         taken = {"rid", UUID, *self.parts.values()}
-        free = [(each.name, TRANSFORMS.get(each.dataType.simpleString(), [])) for each in self.schema]
-        found = [(name, each.format(name)) for name, own in free if name not in taken for each in own]
-        return self.draw.choice(found) if found else None
+        free = [(c.name, TRANSFORMS.get(c.dataType.simpleString(), [])) for c in self.schema]
+        offered = [(name, text.format(name)) for name, texts in free if name not in taken for text in texts]
+        return self.draw.choice(offered) if offered else None
 
     def partition(self) -> None:
-        if len(self.parts) < 2 and (found := self._a_transform()) is not None:
+        if len(self.parts) < 2 and (transform := self._a_transform()) is not None:
             name = f"p_{self._new_name()}"
-            self.sql(f"ALTER TABLE {self.name} ADD PARTITION FIELD {found[1]} AS {name}")
-            self.parts[name] = found[0]
-            self.sources.add(found[0])
+            self.sql(f"ALTER TABLE {self.name} ADD PARTITION FIELD {transform[1]} AS {name}")
+            self.parts[name] = transform[0]
+            self.sources.add(transform[0])
 
     def unpartition(self) -> None:
         if self.parts:
@@ -305,12 +305,12 @@ class SparkHistory:
             del self.parts[name]
 
     def repartition(self) -> None:
-        if self.parts and (found := self._a_transform()) is not None:
+        if self.parts and (transform := self._a_transform()) is not None:
             old, new = self.draw.choice(list(self.parts)), f"p_{self._new_name()}"
-            self.sql(f"ALTER TABLE {self.name} REPLACE PARTITION FIELD {old} WITH {found[1]} AS {new}")
+            self.sql(f"ALTER TABLE {self.name} REPLACE PARTITION FIELD {old} WITH {transform[1]} AS {new}")
             del self.parts[old]
-            self.parts[new] = found[0]
-            self.sources.add(found[0])
+            self.parts[new] = transform[0]
+            self.sources.add(transform[0])
 
     # ---- snapshots
 
@@ -334,9 +334,9 @@ class SparkHistory:
         self.sql(f"ALTER TABLE {self.name} CREATE TAG {self._new_name()}")
 
     def rollback(self) -> None:
-        found = self.spark.sql(f"SELECT snapshot_id FROM {self.name}.history WHERE is_current_ancestor").collect()
-        if len(found) > 3:
-            self.call("rollback_to_snapshot", f"snapshot_id => {self.draw.choice(found[-3:])[0]}")
+        ancestors = self.spark.sql(f"SELECT snapshot_id FROM {self.name}.history WHERE is_current_ancestor").collect()
+        if len(ancestors) > 3:
+            self.call("rollback_to_snapshot", f"snapshot_id => {self.draw.choice(ancestors[-3:])[0]}")
 
     def expire(self) -> None:
         self.log.append("expire")

@@ -57,7 +57,7 @@ def _stored(table: Table, rows: pa.Table, content: DataFileContent, **more: Any)
     with table.io.new_output(path).create() as out:
         out.write(sink.getvalue())
     empty: Mapping[int, Any] = {}
-    found = DataFile.from_args(
+    stored = DataFile.from_args(
         content=content,
         file_path=path,
         file_format=FileFormat.PARQUET,
@@ -66,8 +66,8 @@ def _stored(table: Table, rows: pa.Table, content: DataFileContent, **more: Any)
         file_size_in_bytes=len(sink.getvalue()),
         **{"lower_bounds": empty, "upper_bounds": empty, **more},
     )
-    found.spec_id = table.spec().spec_id
-    return found
+    stored.spec_id = table.spec().spec_id
+    return stored
 
 
 def committed(table: Table, deletes: Sequence[DataFile]) -> StaticTable:
@@ -78,15 +78,15 @@ def committed(table: Table, deletes: Sequence[DataFile]) -> StaticTable:
     folder = f"{table.location()}/metadata/{uuid.uuid4()}"
     spec, schema = table.spec(), table.schema()
     with DeleteManifestWriter(spec, schema, table.io.new_output(f"{folder}-m.avro"), number, "null") as writer:
-        for each in deletes:
-            entry = {"status": ManifestEntryStatus.ADDED, "snapshot_id": number, "data_file": each}
+        for delete in deletes:
+            entry = {"status": ManifestEntryStatus.ADDED, "snapshot_id": number, "data_file": delete}
             writer.add_entry(ManifestEntry.from_args(**entry))
     listed = f"{folder}-snap.avro"
     output = table.io.new_output(listed)
     with write_manifest_list(2, output, number, parent.snapshot_id, sequence, "null") as manifests:
         manifests.add_manifests([*parent.manifests(table.io), writer.to_manifest_file()])
-    told = {"snapshot_id": number, "parent_snapshot_id": parent.snapshot_id, "sequence_number": sequence}
-    snapshot = Snapshot(**told, manifest_list=listed, summary=Summary(Operation.DELETE), schema_id=schema.schema_id)
+    made = {"snapshot_id": number, "parent_snapshot_id": parent.snapshot_id, "sequence_number": sequence}
+    snapshot = Snapshot(**made, manifest_list=listed, summary=Summary(Operation.DELETE), schema_id=schema.schema_id)
     main = table.metadata.refs["main"].model_copy(update={"snapshot_id": number})
     changed = {
         "snapshots": [*table.metadata.snapshots, snapshot],

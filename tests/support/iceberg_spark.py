@@ -75,18 +75,18 @@ def add_equality_deletes(
     if beside is not None:
         builder = builder.withPartition(beside.partition())
     commit = table.newRowDelta().addDeletes(builder.build())
-    for each in adding:
-        commit = commit.addRows(each)
+    for delete in adding:
+        commit = commit.addRows(delete)
     commit.commit()
     spark.sql(f"REFRESH TABLE {name}")
 
 
 def data_files(spark: SparkSession, name: str) -> list[Any]:
     """The live data files, as Java has them."""
-    found = java_table(spark, name).newScan().planFiles()
+    planned_files = java_table(spark, name).newScan().planFiles()
     jvm: Any = spark._jvm
-    files = jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
-    return [each.file() for each in files]
+    files = jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(planned_files)
+    return [task.file() for task in files]
 
 
 def planned(spark: SparkSession, name: str, snapshot_id: int | None = None) -> tuple[list[ReadTask], dict[int, Spec]]:
@@ -95,7 +95,7 @@ def planned(spark: SparkSession, name: str, snapshot_id: int | None = None) -> t
     iceberg = jvm.org.apache.iceberg
     table = java_table(spark, name)
     scan = table.newScan() if snapshot_id is None else table.newScan().useSnapshot(snapshot_id)
-    schemas = [json.loads(iceberg.SchemaParser.toJson(each)) for each in table.schemas().values()]
+    schemas = [json.loads(iceberg.SchemaParser.toJson(schema)) for schema in table.schemas().values()]
     specs = {
         id_: spec_of(json.loads(iceberg.PartitionSpecParser.toJson(spec)), schemas)
         for id_, spec in dict(table.specs()).items()
@@ -105,14 +105,16 @@ def planned(spark: SparkSession, name: str, snapshot_id: int | None = None) -> t
         entry: dict[str, Any] = json.loads(iceberg.ContentFileParser.toJson(file, table.specs().get(file.specId())))
         return entry
 
-    found = iceberg.relocated.com.google.common.collect.Lists.newArrayList(scan.planFiles())
-    tasks = [read_task(entry(each.file()), [entry(delete) for delete in each.deletes()], specs) for each in found]
+    tasks_of_java = iceberg.relocated.com.google.common.collect.Lists.newArrayList(scan.planFiles())
+    tasks = [
+        read_task(entry(task.file()), [entry(delete) for delete in task.deletes()], specs) for task in tasks_of_java
+    ]
     return tasks, specs
 
 
 def read_task(entry: dict[str, Any], deletes: list[dict[str, Any]], specs: dict[int, Spec]) -> ReadTask:
     """A task from Iceberg's own JSON, with all row groups of its file."""
-    ids = [each["field-id"] for each in specs[entry["spec-id"]].spec["fields"]]
+    ids = [field["field-id"] for field in specs[entry["spec-id"]].spec["fields"]]
     file = DataFile(
         path=entry["file-path"],
         spec_id=entry["spec-id"],
@@ -123,7 +125,7 @@ def read_task(entry: dict[str, Any], deletes: list[dict[str, Any]], specs: dict[
         sort_order_id=entry.get("sort-order-id"),
     )
     ranges = byte_ranges(file.split_offsets, file.size, range(len(file.split_offsets)))
-    return ReadTask(file, tuple(delete_file(each) for each in deletes), ranges)
+    return ReadTask(file, tuple(delete_file(field) for field in deletes), ranges)
 
 
 def delete_file(entry: dict[str, Any]) -> DeleteFile:

@@ -106,7 +106,7 @@ def a_value(type_: Any, draw: random.Random) -> Any:
         case UUIDType():
             return uuid.UUID(int=draw.randrange(0, 4)).bytes
         case StructType():
-            return {each.name: a_value(each.field_type, draw) for each in type_.fields}
+            return {field.name: a_value(field.field_type, draw) for field in type_.fields}
         case ListType():
             return [a_value(type_.element_type, draw) for _ in range(draw.randrange(0, 3))]
     raise AssertionError(type_)
@@ -137,7 +137,7 @@ class History:
         """Some new rows of the present schema."""
         n = self.draw.choice([1, 3, 10, 40])
         fields = self.table.schema().fields
-        columns = {each.name: [a_value(each.field_type, self.draw) for _ in range(n)] for each in fields}
+        columns = {field.name: [a_value(field.field_type, self.draw) for _ in range(n)] for field in fields}
         columns["rid"] = list(range(self.rid, self.rid + n))
         self.rid += n
         return pa.table(columns, schema=self.table.schema().as_arrow())
@@ -159,29 +159,29 @@ class History:
 
     def add(self) -> None:
         """A column, under the name of one that was dropped or renamed if there is any."""
-        known = {each.name for each in self.table.schema().fields}
+        known = {field.name for field in self.table.schema().fields}
         gone = [name for name in TYPES if name not in known]
         name = self.draw.choice(gone) if gone else self._new_name()
         with self.table.update_schema() as update:
             update.add_column(name, self.draw.choice([IntegerType(), StringType(), DoubleType()]))
 
     def drop(self) -> None:
-        used = {each.source_id for spec in self.table.specs().values() for each in spec.fields}
-        free = [each.name for each in self.table.schema().fields if each.field_id not in used and each.name != "rid"]
+        used = {part.source_id for spec in self.table.specs().values() for part in spec.fields}
+        free = [f.name for f in self.table.schema().fields if f.field_id not in used and f.name != "rid"]
         if len(free) > 3:
             with self.table.update_schema() as update:
                 update.delete_column(self.draw.choice(free))
 
     def promote(self) -> None:
-        used = {each.source_id for spec in self.table.specs().values() for each in spec.fields}
-        for each in self.table.schema().fields:
-            if isinstance(each.field_type, IntegerType) and each.field_id not in used:
+        used = {column.source_id for spec in self.table.specs().values() for column in spec.fields}
+        for column in self.table.schema().fields:
+            if isinstance(column.field_type, IntegerType) and column.field_id not in used:
                 with self.table.update_schema() as update:
-                    update.update_column(each.name, LongType())
+                    update.update_column(column.name, LongType())
                 return
 
     def repartition(self) -> None:
-        known = {each.name: each for each in self.table.schema().fields}
+        known = {field.name: field for field in self.table.schema().fields}
         fitting = [
             (name, transform)
             for name, transform in TRANSFORMS
@@ -193,11 +193,11 @@ class History:
                 update.remove_field(self.draw.choice(current).name)
             elif fitting:
                 name, transform = self.draw.choice(fitting)
-                if not any(each.source_id == known[name].field_id for each in current):
+                if not any(field.source_id == known[name].field_id for field in current):
                     update.add_field(name, transform, f"p{uuid.uuid4().hex[:6]}")
 
     def _a_column(self) -> str:
-        return self.draw.choice([each.name for each in self.table.schema().fields if each.name != "rid"])
+        return self.draw.choice([field.name for field in self.table.schema().fields if field.name != "rid"])
 
     def _new_name(self) -> str:
         self.added += 1
@@ -210,7 +210,7 @@ def new_history(catalog: Catalog, seed: int, format_version: int = 2) -> History
     fields = [NestedField(1, "rid", LongType())]
     fields += [NestedField(i, name, type_) for i, (name, type_) in enumerate(TYPES.items(), 2)]
     schema = Schema(*fields)
-    ids = {each.name: each.field_id for each in fields}
+    ids = {field.name: field.field_id for field in fields}
     chosen = draw.sample(TRANSFORMS, draw.choice([0, 1, 1, 2]))
     parts = dict(chosen)
     spec = PartitionSpec(*[PartitionField(ids[n], 1000 + i, t, f"p{i}") for i, (n, t) in enumerate(parts.items())])

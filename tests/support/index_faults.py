@@ -19,11 +19,11 @@ IDS = {PREDICATE: [3, 17, 41, 52, 79], TEXTS: [31, 32, 33, 34, 35, 51]}
 
 def index_files(root: Path) -> dict[str, Path]:
     """Two segments, the filters of five columns or kinds, and the snapshot."""
-    found = {}
+    files = {}
     for name, folder in (("filter", "filters"), ("segment", "segments"), ("snapshot", "snapshots")):
         paths = sorted((root / "_secateur" / folder).iterdir())
-        found |= {f"{name} {i}": path for i, path in enumerate(paths)}
-    return found
+        files |= {f"{name} {i}": path for i, path in enumerate(paths)}
+    return files
 
 
 def ask(root: Path, predicate: str = PREDICATE) -> tuple[list[int], tuple[str, ...]]:

@@ -118,13 +118,13 @@ class Memory(MemoryStore):
 
 
 def zone_maps() -> list[zonemap.ZoneMap]:
-    found = []
+    maps = []
     for column, (lower, upper) in zip(COLUMNS, BOUNDS, strict=True):
         type_ = pa.binary() if column.type == pa.string() else column.type
         counts = np.array([0, 0, -1, 1]), np.zeros(4, np.int64)
         bounds = pa.array(lower, type_), pa.array(upper, type_)
-        found.append(zonemap.from_bounds(column.type, *bounds, *counts, ROWS))
-    return found
+        maps.append(zonemap.from_bounds(column.type, *bounds, *counts, ROWS))
+    return maps
 
 
 def segment_data() -> SegmentData:
@@ -240,13 +240,13 @@ def everything_of_segment(store: Memory) -> list[Any]:
     """All that a segment file tells a query, as plain values."""
     memory = memory_of(store)
     (blocks,) = memory.blocks([(0, ONLY)])
-    found: list[Any] = [plain(blocks.of(0))]
+    contents: list[Any] = [plain(blocks.of(0))]
     for column in FIELDS:
         (zones,) = memory.zones(column, [(0, ONLY)])
         (pages,) = memory.pages(column, ONLY)
-        found += [plain(zones.zones), plain(pages), places(memory, column)]
+        contents += [plain(zones.zones), plain(pages), places(memory, column)]
     (postings,) = memory.postings(1, ONLY)
-    return [*found, plain(memory.size_classes(0, 0)), plain(postings), everything_of_filters(store)]
+    return [*contents, plain(memory.size_classes(0, 0)), plain(postings), everything_of_filters(store)]
 
 
 def everything_of_filters(store: Memory) -> list[Any]:
@@ -257,11 +257,11 @@ def everything_of_filters(store: Memory) -> list[Any]:
 
 def places(memory: IndexMemory, column: Field) -> Any:
     """Where the pages of a column lie, which is no statistic."""
-    found = memory.snapshot.directory(PLACE, column)
-    if found is None:
+    entries = memory.snapshot.directory(PLACE, column)
+    if entries is None:
         return None
     (arrays,) = memory.chunks.read(
-        [IndexChunk(NAME, PLACE, Place(int(found.at[0]), int(found.size[0]), int(found.crc[0])))]
+        [IndexChunk(NAME, PLACE, Place(int(entries.at[0]), int(entries.size[0]), int(entries.crc[0])))]
     )
     if isinstance(arrays, IndexFault):
         raise arrays
@@ -271,18 +271,18 @@ def places(memory: IndexMemory, column: Field) -> Any:
 def everything_of_snapshot(store: Memory) -> list[Any]:
     """All that a snapshot tells, as plain values."""
     snapshot = opened(store)
-    found: list[Any] = [snapshot.number, snapshot.created, snapshot.columns, snapshot.options, snapshot.schema]
-    found += [
+    contents: list[Any] = [snapshot.number, snapshot.created, snapshot.columns, snapshot.options, snapshot.schema]
+    contents += [
         plain(snapshot.segments),
         plain(snapshot.files),
         plain(snapshot.segments.file_begin),
         plain(snapshot.tree),
     ]
-    found += [plain(snapshot.tree_zones(column)) for column in FIELDS]
-    found += [plain(snapshot.directory(kind, column)) for kind in COLUMN_KINDS for column in FIELDS]
-    found += [plain(snapshot.filter_directory(kind, f)) for kind in FILTER_KINDS for f in range(len(FILTERS))]
-    found += [snapshot.filters, *(plain(snapshot.bloom_matrices(f)) for f in range(len(FILTERS)))]
-    return [*found, plain(snapshot.directory("blocks", None)), plain(list(vars(snapshot.as_segments()).values()))]
+    contents += [plain(snapshot.tree_zones(column)) for column in FIELDS]
+    contents += [plain(snapshot.directory(kind, column)) for kind in COLUMN_KINDS for column in FIELDS]
+    contents += [plain(snapshot.filter_directory(kind, f)) for kind in FILTER_KINDS for f in range(len(FILTERS))]
+    contents += [snapshot.filters, *(plain(snapshot.bloom_matrices(f)) for f in range(len(FILTERS)))]
+    return [*contents, plain(snapshot.directory("blocks", None)), plain(list(vars(snapshot.as_segments()).values()))]
 
 
 # ---- files that lie, with all checksums right ------------------------------------------------------------------------

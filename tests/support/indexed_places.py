@@ -35,28 +35,28 @@ def check_rows(index: Index, survivors: Survivors) -> None:
     for i, place in enumerate(zip(survivors.blocks.file.tolist(), survivors.blocks.row_group.tolist(), strict=True)):
         rows = np.ones(int(survivors.blocks.row_count[i]), bool)
         if ranges is not None:
-            mine = range(int(ranges.offsets[i]), int(ranges.offsets[i + 1]))
-            chosen = [np.arange(ranges.start[j], ranges.stop[j]) for j in mine]
+            within = range(int(ranges.offsets[i]), int(ranges.offsets[i + 1]))
+            chosen = [np.arange(ranges.start[j], ranges.stop[j]) for j in within]
             rows = np.isin(np.arange(len(rows)), np.concatenate([np.zeros(0, np.int64), *chosen]))
         assert place not in kept
         kept[place] = (rows, bool(survivors.fully_matching[i]))
-    for file, each in enumerate(index.live.files):
-        for group, block in enumerate(each.blocks):
+    for file, live_file in enumerate(index.live.files):
+        for group, block in enumerate(live_file.blocks):
             try:
                 outcomes = truth(survivors.predicate, rows_of(index, file, block))
             except UnsupportedPredicate:  # only Spark knows which rows match
                 return
             matching = survives(outcomes)
-            rows, sure = kept.get((file, group), (np.zeros(block.rows, bool), False))
+            rows, exact = kept.get((file, group), (np.zeros(block.rows, bool), False))
             assert not (matching & ~rows).any(), (survivors.predicate, file, group)
-            assert not sure or (outcomes == TRUE).all(), (survivors.predicate, file, group)
+            assert not exact or (outcomes == TRUE).all(), (survivors.predicate, file, group)
 
 
 def run(asked: Query, predicate: Predicate, names: Sequence[str] = ALL_STAGES) -> Survivors:
     """The survivors of some stages."""
     with only_stages(names):
-        found = pipeline.run(Asked(predicate, asked.catalog), asked.faults, predicate=str(predicate), index="")
-    return found.survivors
+        survivors = pipeline.run(Asked(predicate, asked.catalog), asked.faults, predicate=str(predicate), index="")
+    return survivors.survivors
 
 
 def each_of(run: Run) -> np.ndarray:

@@ -76,9 +76,9 @@ def check_plans(root: Path, answers: Answers, limit: int = 3, *, ansi: bool | No
         plan = prune(table, text, strict=True)
         check_blocks(plan, root, expected)
         check_blocks(prune(table, text, use_index=False), root, expected)
-        for each in (plan, prune(table, text, limit=limit, strict=True)):
+        for checked in (plan, prune(table, text, limit=limit, strict=True)):
             try:
-                check_rows(each, answers.matching(text))
+                check_rows(checked, answers.matching(text))
             except EvaluationError:
                 assert any(has_undecided_rows(plan, batch) for batch in batches), text
         if batches:
@@ -110,10 +110,10 @@ def check_truth(plan: Scan, batch: pa.RecordBatch, expected: Truth) -> None:
     schema, zone = plan.opened.binding_schema, plan.session_time_zone
     for predicate in (bind(parse(plan.sql), schema, session_time_zone=zone, ansi=plan.ansi), plan.predicate):
         if is_supported(predicate) and "_metadata" not in columns(predicate):
-            found = dict(zip(batch["rid"].to_pylist(), truth(predicate, batch).tolist(), strict=True))
-            single = {rid: outcome for rid, outcome in found.items() if outcome in OUTCOME.values()}
+            outcomes = dict(zip(batch["rid"].to_pylist(), truth(predicate, batch).tolist(), strict=True))
+            single = {rid: outcome for rid, outcome in outcomes.items() if outcome in OUTCOME.values()}
             assert single == {rid: OUTCOME[expected[rid]] for rid in single}, plan.sql
-            assert all(found[rid] & OUTCOME[value] for rid, value in expected.items()), plan.sql
+            assert all(outcomes[rid] & OUTCOME[value] for rid, value in expected.items()), plan.sql
 
 
 def check_rows(plan: Scan, wanted: Counter[str]) -> None:
@@ -122,13 +122,13 @@ def check_rows(plan: Scan, wanted: Counter[str]) -> None:
         with pytest.raises(UnsupportedPredicate):
             plan.to_arrow()
         return
-    found = rows(plan.to_arrow())
+    read = rows(plan.to_arrow())
     if plan.limit is None:
-        assert found == wanted, plan.sql
+        assert read == wanted, plan.sql
     else:
-        assert found <= wanted, plan.sql
-        assert found.total() == min(plan.limit, wanted.total()), plan.sql
-    assert plan.count() == found.total(), plan.sql
+        assert read <= wanted, plan.sql
+        assert read.total() == min(plan.limit, wanted.total()), plan.sql
+    assert plan.count() == read.total(), plan.sql
 
 
 def check_read_paths(spark: SparkSession, plans: Sequence[Scan], answers: Answers) -> None:
@@ -138,16 +138,16 @@ def check_read_paths(spark: SparkSession, plans: Sequence[Scan], answers: Answer
     for plan in plans:
         if plan.residuals.whole is None or is_supported(plan.residuals.whole):
             with contextlib.suppress(EvaluationError):  # which check_plans looks into
-                found = rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema))
-                assert found == answers.matching(plan.sql)
+                read = rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema))
+                assert read == answers.matching(plan.sql)
     for read_path in ("local", "blocks", "native"):
         taken = [(i, plan) for i, plan in enumerate(plans) if has_read_path(plan, read_path)]
         if not taken:
             continue
         wanted = [(i, row) for i, plan in taken for row in answers.matching(plan.sql).elements()]
         numbered = [plan.to_spark(spark, via=read_path).withColumn(PLAN, lit(i)) for i, plan in taken]
-        found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
-        number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])
+        read = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
+        number, table = read[PLAN].to_pylist(), read.drop_columns([PLAN])
         assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), (
             read_path,
             [p.sql for p in plans],
@@ -172,7 +172,7 @@ def check_source(spark: SparkSession, root: Path, predicates: Sequence[str], ans
     ]
     frames = [reader.load(str(root)).where(text) for reader, text in zip(asked, predicates, strict=True)]
     numbered = [frame.withColumn(PLAN, lit(i)) for i, frame in enumerate(frames)]
-    found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
+    read = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
     wanted = [(i, row) for i, text in enumerate(predicates) for row in answers.matching(text).elements()]
-    number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])
+    number, table = read[PLAN].to_pylist(), read.drop_columns([PLAN])
     assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), predicates

@@ -70,9 +70,9 @@ def lie_in_filters(index: Path, f: int, change: Callable[[np.ndarray], np.ndarra
 
         contents = read_contents(name, FILTERS, len(data), read)
         writer = Writer(FILTERS, contents.meta)
-        for own, matrix in contents.matrices.items():
-            rows = read_rows(matrix, np.arange(matrix.rows), lambda ranges: [read(*each) for each in ranges], name)
-            new = writer.add_rows(own, change(rows.copy()))
+        for key, matrix in contents.matrices.items():
+            rows = read_rows(matrix, np.arange(matrix.rows), lambda ranges: [read(*r) for r in ranges], name)
+            new = writer.add_rows(key, change(rows.copy()))
             assert new.at == matrix.at
             (part,) = np.flatnonzero(
                 (bloom_matrices.at == matrix.at) & (bloom_matrices.file == list(bloom_matrices.file_name).index(name))

@@ -24,10 +24,10 @@ class MemoryStore:
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Exactly `size` bytes. Raises IndexFault."""
-        found = self.data.get(name, b"")[offset : offset + size]
-        if offset < 0 or len(found) != size:
+        data = self.data.get(name, b"")[offset : offset + size]
+        if offset < 0 or len(data) != size:
             raise IndexFault(f"{name} cannot be read up to byte {offset + size}")
-        return found
+        return data
 
     def last(self, folder: str, form: re.Pattern[str]) -> StoredFile | None:
         matching = [file for file in self.files(folder) if form.fullmatch(file.name.rpartition("/")[2])]
@@ -39,7 +39,7 @@ class MemoryStore:
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
         """The bytes of (name, offset, size) ranges of many files, or of each its fault."""
-        return [self._read_or_fault(*each) for each in wanted]
+        return [self._read_or_fault(*piece) for piece in wanted]
 
     def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
         try:

@@ -49,10 +49,10 @@ def _leaf(leaf: Leaf, columns: ColumnSubset) -> np.ndarray:
         return outcomes_over(leaf, columns)
     places, fails, zones = {}, np.zeros(columns.n, bool), dict(columns.zones)
     for i, operand in enumerate(computed):
-        found = _interval(operand, columns)
+        interval = _interval(operand, columns)
         places[id(operand)] = Field(("computed", str(i)), operand.type)
-        zones[places[id(operand)]] = Zones(found.lower, found.upper, found.value, found.null)
-        fails |= found.fails
+        zones[places[id(operand)]] = Zones(interval.lower, interval.upper, interval.value, interval.null)
+        fails |= interval.fails
     match leaf:
         case Within(operand) | Missing(operand) | TextMatch(operand):
             simple: Leaf = replace(leaf, operand=places[id(operand)])
@@ -66,9 +66,9 @@ def _interval(operand: Operand, columns: ColumnSubset) -> Interval:
         case Apply(function, arguments):
             return function.bounds([_interval(argument, columns) for argument in arguments])
         case Tested(predicate):
-            found = intervals.truth(_outcomes(predicate, columns))
+            interval = intervals.truth(_outcomes(predicate, columns))
             fails = _may_fail(predicate, columns)
-            return Interval(found.type, found.lower, found.upper, found.value, found.null, fails)
+            return Interval(interval.type, interval.lower, interval.upper, interval.value, interval.null, fails)
         case Conditional(branches, otherwise):
             return _chosen(branches, otherwise, columns)
         case _:
@@ -79,23 +79,23 @@ def _interval(operand: Operand, columns: ColumnSubset) -> Interval:
 
 def _chosen(branches: tuple[tuple[Predicate, Operand], ...], otherwise: Operand, columns: ColumnSubset) -> Interval:
     reached, fails = np.ones(columns.n, bool), np.zeros(columns.n, bool)
-    found = intervals.where(~reached, _interval(otherwise, columns))
+    chosen = intervals.where(~reached, _interval(otherwise, columns))
     for condition, value in branches:
         outcomes = _outcomes(condition, columns)
         fails = fails | (reached & _may_fail(condition, columns))
         taken = reached & ((outcomes & TRUE) != 0)
-        found = intervals.union(found, intervals.where(taken, _interval(value, columns)))
+        chosen = intervals.union(chosen, intervals.where(taken, _interval(value, columns)))
         reached = reached & ((outcomes & (FALSE | NULL)) != 0)
-    found = intervals.union(found, intervals.where(reached, _interval(otherwise, columns)))
-    return Interval(found.type, found.lower, found.upper, found.value, found.null, found.fails | fails)
+    chosen = intervals.union(chosen, intervals.where(reached, _interval(otherwise, columns)))
+    return Interval(chosen.type, chosen.lower, chosen.upper, chosen.value, chosen.null, chosen.fails | fails)
 
 
 def _may_fail(condition: Predicate, columns: ColumnSubset) -> np.ndarray:
     fails = np.zeros(columns.n, bool)
     for leaf in leaves(condition):
         for operand in operands(leaf):
-            found = _interval(operand, columns)
-            fails = fails | found.fails
+            interval = _interval(operand, columns)
+            fails = fails | interval.fails
             if isinstance(leaf, Within) and isinstance(leaf.fails, RangeSet):
-                fails = fails | ((leaf.fails.outcomes(found.lower, found.upper) & found.value & TRUE) != 0)
+                fails = fails | ((leaf.fails.outcomes(interval.lower, interval.upper) & interval.value & TRUE) != 0)
     return fails

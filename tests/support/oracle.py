@@ -39,16 +39,16 @@ def ask(frame: DataFrame, predicates: Sequence[str]) -> Answers:
     """All rows of a frame, and the truth values of all predicates on them, in one query if none of them fails."""
     try:
         named = [expr(predicate).alias(f"p{i}") for i, predicate in enumerate(predicates)]
-        found = frame.select(*[f"`{quote(name)}`" for name in frame.columns], *named).toArrow()
+        answer = frame.select(*[f"`{quote(name)}`" for name in frame.columns], *named).toArrow()
     except (PySparkException, Py4JJavaError):
         if len(predicates) <= 1:
             return Answers(ask(frame, []).rows if predicates else {}, {})
         middle = len(predicates) // 2
         first, second = ask(frame, predicates[:middle]), ask(frame, predicates[middle:])
         return Answers(first.rows, first.truth | second.truth)
-    rid = found["rid"].to_pylist()
-    truth = {p: dict(zip(rid, found[f"p{i}"].to_pylist(), strict=True)) for i, p in enumerate(predicates)}
-    return Answers(by_row_id(found.select(frame.columns)), truth)
+    rid = answer["rid"].to_pylist()
+    truth = {p: dict(zip(rid, answer[f"p{i}"].to_pylist(), strict=True)) for i, p in enumerate(predicates)}
+    return Answers(by_row_id(answer.select(frame.columns)), truth)
 
 
 def by_row_id(table: pa.Table) -> dict[int, str]:

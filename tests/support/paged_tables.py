@@ -36,7 +36,7 @@ def values(random: np.random.Generator, type_: pa.DataType, n: int) -> pa.Array:
             pairs = keys, values(random, type_.item_type, n)
             return pa.MapArray.from_arrays(pa.array(np.arange(n + 1), pa.int32()), *pairs, type=type_)
         case pa.StructType():
-            return pa.StructArray.from_arrays([values(random, each.type, n) for each in type_], fields=list(type_))
+            return pa.StructArray.from_arrays([values(random, field.type, n) for field in type_], fields=list(type_))
         case _ if type_ in (pa.string(), pa.binary()):
             return pa.array([f"text {i}" * (i % 3) for i in numbers], pa.string(), mask=mask).cast(type_)
         case _:

@@ -82,7 +82,7 @@ def fields(kinds: st.SearchStrategy[pa.DataType], most: int) -> st.SearchStrateg
     metadata = st.none() | st.just({"unit": "m"})
     names = st.sampled_from(["a", "b", "c.d", "Ünï", "A", "list", "element", "key", "e f"])
     one = st.builds(_field, names, kinds, st.booleans(), metadata)
-    return st.lists(one, min_size=1, max_size=most, unique_by=lambda each: each.name)
+    return st.lists(one, min_size=1, max_size=most, unique_by=lambda field: field.name)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -97,9 +97,9 @@ class Maker:
     nulls: float  # the share of NULLs where there may be some
     run: int  # rows in a row that are NULL, or not
 
-    def column(self, each: pa.Field, n: int) -> pa.Array:
+    def column(self, field: pa.Field, n: int) -> pa.Array:
         """An array of a field."""
-        return self.array(each.type, n, each.nullable)
+        return self.array(field.type, n, field.nullable)
 
     def array(self, type_: pa.DataType, n: int, nullable: bool) -> pa.Array:
         """An array of a type with n elements."""
@@ -108,14 +108,14 @@ class Maker:
             case pa.BaseExtensionType():
                 return pa.ExtensionArray.from_storage(type_, self.array(type_.storage_type, n, nullable))
             case pa.StructType():
-                children = [self.column(each, n) for each in type_]
+                children = [self.column(child, n) for child in type_]
                 return pa.StructArray.from_arrays(children, fields=list(type_), mask=pa.array(mask))
             case pa.FixedSizeListType():
                 values = self.column(type_.value_field, n * type_.list_size)
                 return pa.FixedSizeListArray.from_arrays(values, type=type_, mask=pa.array(mask))
             case pa.MapType():
                 offsets = self._offsets(mask)
-                keys, items = (self.column(each, int(offsets[-1])) for each in (type_.key_field, type_.item_field))
+                keys, items = (self.column(child, int(offsets[-1])) for child in (type_.key_field, type_.item_field))
                 return pa.MapArray.from_arrays(pa.array(offsets), keys, items, type=type_, mask=pa.array(mask))
             case pa.ListType() | pa.LargeListType():
                 return self._list_of(type_, mask)
@@ -134,7 +134,7 @@ class Maker:
         of = pa.LargeListViewArray if pa.types.is_large_list_view(type_) else pa.ListViewArray
         offsets = self._offsets(mask)
         values = self.column(type_.value_field, int(offsets[-1]))
-        starts, sizes = (pa.array(each, _offset_type(type_)) for each in (offsets[:-1], np.diff(offsets)))
+        starts, sizes = (pa.array(ends, _offset_type(type_)) for ends in (offsets[:-1], np.diff(offsets)))
         return of.from_arrays(starts, sizes, values, type=type_, mask=pa.array(mask))
 
     def _mask(self, n: int) -> np.ndarray:
@@ -162,8 +162,8 @@ class Maker:
         return pool.take(pa.array(self._places(len(pool), n), mask=mask))
 
     def _places(self, pool: int, n: int) -> np.ndarray:
-        found = self.random.integers(0, pool, n)
-        return np.sort(found) if self.random.random() < 0.2 else found
+        places = self.random.integers(0, pool, n)
+        return np.sort(places) if self.random.random() < 0.2 else places
 
     def _pool(self, type_: pa.DataType, n: int) -> pa.Array:
         """Values of which those of a leaf are chosen."""
@@ -176,7 +176,9 @@ class Maker:
         if pa.types.is_decimal(type_):
             digits = [self.random.integers(0, 10, type_.precision).tolist() for _ in range(n)]
             signs = self.random.integers(0, 2, n).tolist()
-            made = [EXACT.create_decimal((sign, each, -type_.scale)) for sign, each in zip(signs, digits, strict=True)]
+            made = [
+                EXACT.create_decimal((sign, digit, -type_.scale)) for sign, digit in zip(signs, digits, strict=True)
+            ]
             return pa.array(made, type_)
         if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_fixed_size_binary(type_):
             few = pa.types.is_integer(type_) and self.random.random() < 0.3
@@ -228,7 +230,7 @@ def parquet_files(draw: st.DrawFn, kinds: st.SearchStrategy[pa.DataType] | None 
         run=draw(st.sampled_from([1, 1, 20])),
     )
     n = draw(st.sampled_from([1, 7, 150, 400, 400, 1500]))
-    table = pa.Table.from_arrays([maker.column(each, n) for each in schema], schema=schema)
+    table = pa.Table.from_arrays([maker.column(field, n) for field in schema], schema=schema)
     try:
         options = draw(write_options(table))
         sink = io.BytesIO()
@@ -315,24 +317,24 @@ Read = tuple[int, Sequence[str], np.ndarray]  # row group, columns, rows
 # ---- equality --------------------------------------------------------------------------------------------------------
 
 
-def difference(found: pa.Table, expected: pa.Table) -> str | None:
+def difference(read: pa.Table, expected: pa.Table) -> str | None:
     """What two tables differ in: schema with all metadata, rows, values; None where in nothing."""
-    if not found.schema.equals(expected.schema, check_metadata=True):
-        return f"schema {found.schema} instead of {expected.schema}"
-    if len(found) != len(expected):
-        return f"{len(found)} rows instead of {len(expected)}"
-    if not len(found):
+    if not read.schema.equals(expected.schema, check_metadata=True):
+        return f"schema {read.schema} instead of {expected.schema}"
+    if len(read) != len(expected):
+        return f"{len(read)} rows instead of {len(expected)}"
+    if not len(read):
         return None
-    found.validate(full=True)
-    for name, ours, own in zip(found.schema.names, found.columns, expected.columns, strict=True):
-        if not _is_same(_one(ours), _one(own)):
-            return f"column {name}: {ours} instead of {own}"
+    read.validate(full=True)
+    for name, ours, wanted in zip(read.schema.names, read.columns, expected.columns, strict=True):
+        if not _is_same(_one(ours), _one(wanted)):
+            return f"column {name}: {ours} instead of {wanted}"
     return None
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(column.type):  # chunks have dictionaries of their own
-        column = pa.chunked_array([each.dictionary_decode() for each in column.chunks], column.type.value_type)
+        column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

@@ -47,7 +47,7 @@ _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 def number_of(wanted: Filter) -> int | None:
     """The number among FILTERS, which is that in every segment; None for the one that no segment has."""
     same = (
-        f for f, own in enumerate(FILTERS) if (own.kind, own.path, own.gram) == (wanted.kind, wanted.path, wanted.gram)
+        f for f, one in enumerate(FILTERS) if (one.kind, one.path, one.gram) == (wanted.kind, wanted.path, wanted.gram)
     )
     return next(same, None)
 
@@ -58,21 +58,21 @@ def canonical(values: Sequence[Any], type_: pa.DataType) -> list[bytes]:
     assert kind is not None
     array = array_of(values, type_).drop_null()
     if kind is Kind.BYTES:
-        return [bytes(each) for each in array.cast(pa.binary()).to_pylist()]
+        return [bytes(value) for value in array.cast(pa.binary()).to_pylist()]
     keys = keys_of(array)
     return [canonical_bytes(keys.at(i), kind) for i in range(len(array))]
 
 
-def contents_of(own: Filter, values: Sequence[Any]) -> frozenset[bytes]:
+def contents_of(filter_: Filter, values: Sequence[Any]) -> frozenset[bytes]:
     """What a filter hashes of the values of a block."""
-    found = canonical(values, own.type)
-    match own.kind:
+    forms = canonical(values, filter_.type)
+    match filter_.kind:
         case "ngram":
-            return frozenset(text[i : i + own.gram] for text in found for i in range(len(text) - own.gram + 1))
+            return frozenset(text[i : i + filter_.gram] for text in forms for i in range(len(text) - filter_.gram + 1))
         case "token":
-            return frozenset(token.lower()[:MOST_TOKEN] for text in found for token in _TOKEN.findall(text))
+            return frozenset(token.lower()[:MOST_TOKEN] for text in forms for token in _TOKEN.findall(text))
         case _:
-            return frozenset(found)
+            return frozenset(forms)
 
 
 # ---- what one block has ----------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Held:
 
     def by_sets(self, asked: Asked) -> bool:
         """Whether the block may hold what is asked for, by a filter that is never wrong."""
-        return self.values is None or any(self.values.issuperset(each) for each in asked.alternatives)
+        return self.values is None or any(self.values.issuperset(values) for values in asked.alternatives)
 
     def by_bits(self, asked: Asked) -> bool:
         """Whether the block may hold what is asked for, by its bits, or in postings, which are not wrong."""
@@ -97,15 +97,15 @@ class Held:
         shape = shape_of(self.size_class)
         if shape.encoding is None:
             positions = [
-                [p for value in each for p in positions_of(asked.hashed(value), shape.probes, shape.bits)]
-                for each in asked.alternatives
+                [p for value in values for p in positions_of(asked.hashed(value), shape.probes, shape.bits)]
+                for values in asked.alternatives
             ]
         else:
             forms = asked.native_forms(shape.encoding)
             if forms is None:
                 return True
             positions = [native_positions_of(form, shape.bits) for form in forms]
-        return any(all(self.bits[p] for p in each) for each in positions)
+        return any(all(self.bits[p] for p in probes) for probes in positions)
 
     def told_apart(self, asked: Asked) -> list[Sequence[bytes]] | None:
         """Of several alternatives those that the block may hold by its bits; None where they are not told apart."""
@@ -116,8 +116,8 @@ class Held:
             forms = asked.native_forms(encoding)
             if forms is None or len(forms) == 1:
                 return None
-        single = [(each, replace(asked, alternatives=[each])) for each in asked.alternatives]
-        return [each for each, alone in single if self.by_bits(alone)]
+        single = [(values, replace(asked, alternatives=[values])) for values in asked.alternatives]
+        return [values for values, alone in single if self.by_bits(alone)]
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,19 @@ class Written:
 
 
 def written(
-    own: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
+    filter_: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
     writer, shapes = BloomFragmentWriter(store, prefix, fpr), OwnShapes(fpr)
     held, hashes = [], []
     for values in blocks:
-        contents, found = contents_of(own, values), _hashes(own, values)
-        is_known, is_native = random.random() < 0.85, own is FILTERS[0] and random.random() < 0.3
-        hashes.append(found if is_known else None)
+        contents, value_hashes = contents_of(filter_, values), _hashes(filter_, values)
+        is_known, is_native = random.random() < 0.85, filter_ is FILTERS[0] and random.random() < 0.3
+        hashes.append(value_hashes if is_known else None)
         if not is_known:
             writer.add(None)
             held.append(Held(NONE, None))
-        elif own.kind == POSTINGS:
+        elif filter_.kind == POSTINGS:
             held.append(Held(NONE, contents))
         elif is_native:
             encoding, log2_bits = NATIVE[int(random.integers(2))], int(random.integers(8, 11))
@@ -152,28 +152,28 @@ def written(
             writer.add_native(encoding.code, np.array(bits.tolist(), np.uint8))
             held.append(Held(native_class(encoding.code, log2_bits), contents, bits))
         else:
-            writer.add(found)
+            writer.add(value_hashes)
             size_class, probes, size = shapes.of(len(contents))
-            bits = bits_of((positions_of(hash_of(own, value), probes, size) for value in contents), size)
+            bits = bits_of((positions_of(hash_of(filter_, value), probes, size) for value in contents), size)
             held.append(Held(size_class, contents, bits))
-    if own.kind == POSTINGS:
+    if filter_.kind == POSTINGS:
         return Written(np.zeros(0, np.int16), [], held, hashes)
     return Written(writer.finish(), writer.fragments, held, hashes)
 
 
-def hash_of(own: Filter, value: bytes) -> int:
+def hash_of(filter_: Filter, value: bytes) -> int:
     """The hash of what a filter hashes."""
-    is_text = own.kind == TOKEN or (own.kind != NGRAM and kind_of(own.type) is Kind.BYTES)
+    is_text = filter_.kind == TOKEN or (filter_.kind != NGRAM and kind_of(filter_.type) is Kind.BYTES)
     return text_hash(value) if is_text else number_hash(value)
 
 
-def _hashes(own: Filter, values: Sequence[Any]) -> np.ndarray:
+def _hashes(filter_: Filter, values: Sequence[Any]) -> np.ndarray:
     """As a build measures them."""
-    found: list[np.ndarray | None] = []
-    sketch = FilterSketch(own, found.append)
-    sketch.add(array_of(values, own.type))
+    per_value: list[np.ndarray | None] = []
+    sketch = FilterSketch(filter_, per_value.append)
+    sketch.add(array_of(values, filter_.type))
     sketch.end()
-    (hashes,) = found
+    (hashes,) = per_value
     assert hashes is not None
     return hashes
 
@@ -189,45 +189,45 @@ def _native_form(canonical_value: bytes, code: int) -> bytes:
 class Asked:
     """A question as one filter is asked it: one of the alternatives, with all that is hashed of it."""
 
-    own: Filter
+    filter: Filter
     alternatives: Sequence[Sequence[bytes]]
     type: pa.DataType
 
     def hashed(self, value: bytes) -> int:
         """The hash of a part of an alternative."""
-        return hash_of(self.own, value)
+        return hash_of(self.filter, value)
 
     def native_forms(self, encoding: int) -> list[bytes] | None:
         """What is hashed in filters of files, of integers that fit; None where it cannot be told."""
         if encoding == NATIVE[1].code and self.type != pa.int64():
             return None
-        values = [int.from_bytes(each, "little", signed=True) for (each,) in self.alternatives]
+        values = [int.from_bytes(form, "little", signed=True) for (form,) in self.alternatives]
         fitting = [v for v in values if encoding == NATIVE[1].code or -(2**31) <= v < 2**31]
         return [_native_form(v.to_bytes(8, "little", signed=True), encoding) for v in fitting]
 
 
-def asked_of(own: Filter, question: Question) -> Asked | None:
+def asked_of(filter_: Filter, question: Question) -> Asked | None:
     """A question for a filter; None where that tells nothing."""
     match question:
         case Values(column, type_, points):
             kind = kind_of(type_)
-            if own.kind in (NGRAM, TOKEN) or own.path != column.path or not same_keys(own.type, type_):
+            if filter_.kind in (NGRAM, TOKEN) or filter_.path != column.path or not same_keys(filter_.type, type_):
                 return None
             assert kind is not None
-            return Asked(own, [[canonical_bytes(key, kind)] for key in points.tolist()], type_)
+            return Asked(filter_, [[canonical_bytes(key, kind)] for key in points.tolist()], type_)
         case Texts(column, alternatives, folded, tokens):
-            if own.kind not in (NGRAM, TOKEN) or own.path != column.path or (folded and not own.folded):
+            if filter_.kind not in (NGRAM, TOKEN) or filter_.path != column.path or (folded and not filter_.folded):
                 return None
-            parts = [_parts(own, substrings, tokens) for substrings in alternatives]
-            return Asked(own, parts, own.type) if all(parts) else None
+            parts = [_parts(filter_, substrings, tokens) for substrings in alternatives]
+            return Asked(filter_, parts, filter_.type) if all(parts) else None
         case _:
             return None
 
 
-def _parts(own: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
-    if own.kind == NGRAM:
+def _parts(filter_: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
+    if filter_.kind == NGRAM:
         texts = [*(substring.text for substring in substrings), *tokens]
-        return [text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)]
+        return [text[i : i + filter_.gram] for text in texts for i in range(len(text) - filter_.gram + 1)]
     whole = [*tokens, *(token for substring in substrings for token in tokens_within(substring))]
     return [token.lower()[:MOST_TOKEN] for token in whole]
 

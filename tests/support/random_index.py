@@ -188,20 +188,25 @@ class Maker:
         placed = [(f, g, block) for f, file in enumerate(files) for g, block in enumerate(file.blocks)]
         arrays = zip(*((f, g, block.rows, block.size) for f, g, block in placed), strict=True) if placed else [()] * 4
         dtypes = (np.int32, np.int32, np.int64, np.int64)
-        table = BlockTable(*(np.array(each, dtype) for each, dtype in zip(arrays, dtypes, strict=True)))
+        table = BlockTable(*(np.array(filter_, dtype) for filter_, dtype in zip(arrays, dtypes, strict=True)))
         blocks = [block for _, _, block in placed]
         maps = [self.partly_known(zone_map_of(blocks, name)) for name in KINDS]
         pages = {c: self.pages(blocks, name) for c, name in enumerate(KINDS) if self.chance(0.5)}
         filters = [
             written(
-                each, [b.values[each.path[0]] for b in blocks], self.store, f"fragments/{name}-{f}", rate, self.random
+                filter_,
+                [b.values[filter_.path[0]] for b in blocks],
+                self.store,
+                f"fragments/{name}-{f}",
+                rate,
+                self.random,
             )
-            for f, (each, rate) in enumerate(zip(FILTERS, self.rates, strict=True))
+            for f, (filter_, rate) in enumerate(zip(FILTERS, self.rates, strict=True))
         ]
         there = [f for f in range(len(FILTERS)) if self.chance(0.8)]
         size_classes = {f: filters[f].size_classes for f in there if FILTERS[f].kind != POSTINGS}
         hashes = {f: filters[f].hashes for f in there if f not in size_classes}
-        postings = {f: postings_of(each) for f, each in hashes.items()}
+        postings = {f: postings_of(filter_) for f, filter_ in hashes.items()}
         identities = [f.identity for f in files]
         return SegmentData(identities, table, COLUMNS, maps, pages, size_classes, postings), filters
 
@@ -296,8 +301,8 @@ class Live(NamesOnly):
         if column not in self.named:
             return None
         kind = next(k for k in KINDS.values() if k.type == column.type)
-        found, rows = measured(kind, [[value] for value in [*self.named[column], None]])
-        return found.zones(rows).take(slice(0, len(self.files)))
+        zones, rows = measured(kind, [[value] for value in [*self.named[column], None]])
+        return zones.zones(rows).take(slice(0, len(self.files)))
 
     def open(self, files: np.ndarray) -> LooseBlocks:
         """The blocks of some files, by their footers."""
@@ -321,11 +326,11 @@ class Footer:
     file: File
 
     def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
-        found, blocks = self.file.zone_maps, self.file.blocks
-        if path[0] not in found and path[0] in KINDS:
-            found[path[0]] = zone_map_of(blocks, path[0])
-        if path[0] in found:
-            return found[path[0]]
+        maps, blocks = self.file.zone_maps, self.file.blocks
+        if path[0] not in maps and path[0] in KINDS:
+            maps[path[0]] = zone_map_of(blocks, path[0])
+        if path[0] in maps:
+            return maps[path[0]]
         kind = kind_of(type_)
         assert kind is not None
         return zonemap.all_null(kind, np.array([block.rows for block in blocks], np.int64))
@@ -362,11 +367,11 @@ class Index:
     def live_of(self) -> dict[tuple[int, int], int]:
         """Of every file of every segment the live file, -1 where there is none; a live file is served once."""
         identities = {f.identity: i for i, f in enumerate(self.live.files)}
-        found = {}
+        live = {}
         for s, part in enumerate(self.parts):
             for i, file in enumerate(part.files):
-                found[s, i] = identities.pop(file.identity, -1)
-        return found
+                live[s, i] = identities.pop(file.identity, -1)
+        return live
 
     def file_of(self, number: int) -> int:
         """The live file of a block of a segment; -1 where there is none."""
@@ -389,21 +394,21 @@ class Index:
     def held(self, f: int, number: int) -> Held | None:
         """What a filter of the snapshot holds of a block; None where its segment has none."""
         segment, within = self.places[number]
-        own = number_of(self.filters[f])
-        return None if own is None else self.parts[segment].held(own, within)
+        filter_number = number_of(self.filters[f])
+        return None if filter_number is None else self.parts[segment].held(filter_number, within)
 
     def is_sound(self, f: int, segment: int) -> bool:
         """Whether all can be read that a filter has of a segment."""
-        part, own = self.parts[segment], number_of(self.filters[f])
+        part, number = self.parts[segment], number_of(self.filters[f])
         bloom_matrices = self.segments.bloom_matrices.get(f)
-        if own is None or bloom_matrices is None or FILTERS[own].kind == POSTINGS:
-            return not part.harmed & {f"posting/{own}", f"rows/{own}"}
+        if number is None or bloom_matrices is None or FILTERS[number].kind == POSTINGS:
+            return not part.harmed & {f"posting/{number}", f"rows/{number}"}
         matrices = bloom_matrices.run_matrix[bloom_matrices.segment == segment]
         files = {
             bloom_matrices.file_name[i]
             for i in bloom_matrices.file[np.isin(bloom_matrices.part_matrix, matrices)].tolist()
         }
-        return part.has(f"size-class/{own}") and not files & self.broken
+        return part.has(f"size-class/{number}") and not files & self.broken
 
     def zone(self, column: Field, number: int) -> Zone:
         """The zone map of a block of a segment, as far as it can be read."""
@@ -420,10 +425,10 @@ class Index:
 
     def footer_zone(self, column: Field, file: int, row_group: int) -> Zone:
         """What the footer of a live file tells of a column."""
-        found = self.live.files[file]
-        rows = np.array([block.rows for block in found.blocks], np.int64)
+        entry = self.live.files[file]
+        rows = np.array([block.rows for block in entry.blocks], np.int64)
         zones = self._once(
-            (column, file, "footer"), lambda: zone_list(Footer(found).zone_map(column.path, column.type).zones(rows))
+            (column, file, "footer"), lambda: zone_list(Footer(entry).zone_map(column.path, column.type).zones(rows))
         )
         return zones[row_group]
 
@@ -507,18 +512,18 @@ def maker(seed: int, store: Memory, rates: Sequence[float]) -> Maker:
 def cuts_of(make: Maker) -> Cuts:
     """Bloom matrices, parts and fragments of any size."""
     sizes = (MATRIX_BLOCKS, PART_BYTES, FRAGMENT_BYTES, JOINED_BYTES)
-    return Cuts(*(int(make.random.choice(each)) for each in sizes))
+    return Cuts(*(int(make.random.choice(choices)) for choices in sizes))
 
 
 def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, BloomMatrices]:
     """The fragments of every filter side by side; fragments are gone then."""
-    found = {
+    layout = {
         f: bloom_matrices_in(make.store, build_name(name, f), [part.fragments.get(f, ()) for part in parts])
         for f in range(len(make.rates))
     }
     for file in make.store.files("fragments"):
         make.store.delete(file.name)
-    return {f: bloom_matrices for f, bloom_matrices in found.items() if bloom_matrices is not None}
+    return {f: bloom_matrices for f, bloom_matrices in layout.items() if bloom_matrices is not None}
 
 
 def put(store: Memory, part: Part) -> SegmentSummary:
@@ -529,7 +534,7 @@ def put(store: Memory, part: Part) -> SegmentSummary:
 
 def broken_files(make: Maker, bloom_matrices: Mapping[int, BloomMatrices], harm: float) -> frozenset[str]:
     """Files of filters that are harmed: fewer than chunks, for there are more of them."""
-    names = [name for each in bloom_matrices.values() for name in each.file_name]
+    names = [name for matrix in bloom_matrices.values() for name in matrix.file_name]
     broken = frozenset(name for name in names if make.chance(harm / 4))
     for name in broken:
         make.store.put(name, without_bands(name, make.store.data[name]))
@@ -546,14 +551,14 @@ def publish(number: int, segments: Segments, parts: Sequence[Part], make: Maker,
 def live_files(files: Sequence[File], columns: Sequence[IndexedColumn], make: Maker) -> Live:
     """Most of the files that the index knows, some gone, some changed, and some that it does not know."""
     alive, changed = make.random.choice([0.5, 1.0]), make.random.choice([0.0, 0.2])
-    found = {file.path: file for file in files if make.chance(alive)}
-    for path, file in found.items():
+    live = {file.path: file for file in files if make.chance(alive)}
+    for path, file in live.items():
         if make.chance(changed):
             apart = {str(name): getattr(file, str(name)) + 1 for name in make.random.permutation(IDENTITY)[:1]}
             same = {name: getattr(file, name) for name in IDENTITY if name not in apart}
-            found[path] = replace(make.file(path, 3), **same, **apart)
-    found |= {f"new-{i}": make.file(f"new-{i}", 9) for i in range(make.random.integers(0, 3))}
-    listed = [list(found.values())[i] for i in make.random.permutation(len(found))]
+            live[path] = replace(make.file(path, 3), **same, **apart)
+    live |= {f"new-{i}": make.file(f"new-{i}", 9) for i in range(make.random.integers(0, 3))}
+    listed = [list(live.values())[i] for i in make.random.permutation(len(live))]
     named: dict[Field, list[int | None]] = {}
     types = {column.path[0]: column.type for column in columns}
     for column in (

@@ -112,7 +112,7 @@ class RowHistory:
     def after(self, commit: int) -> list[int] | None:
         """The rows that were born after a commit; None if such rows and others were written into one file."""
         sides = [{birth > commit for birth in self.written[file]} for file in self.live]
-        if any(len(each) > 1 for each in sides):
+        if any(len(files) > 1 for files in sides):
             return None
         return sorted(rid for births in self.live.values() for rid, birth in births.items() if birth > commit)
 
@@ -177,12 +177,12 @@ class DeltaWriter:
     may_be_empty: bool = True
 
     def commit(self, added: Mapping[int, Sequence[int]], removed: Sequence[int], *, moves: bool) -> int:
-        told = {"deletionTimestamp": 0, "dataChange": not moves}
+        removal = {"deletionTimestamp": 0, "dataChange": not moves}
         actions = []
         for file in removed:
             add = self.actions[file]["add"]
             vector = {name: add[name] for name in ("deletionVector",) if name in add}
-            actions.append({"remove": {"path": add["path"], **told, **vector}})
+            actions.append({"remove": {"path": add["path"], **removal, **vector}})
         for file, rids in added.items():
             self.rids[file], self.gone[file] = list(rids), []
             add = self.table.file(rows(rids))
@@ -248,10 +248,10 @@ class IcebergWriter:
     def _say_replace(self) -> None:
         """PyIceberg has no compaction: the snapshot's operation is written by hand."""
         path = Path(self.table.metadata_location.removeprefix("file://"))
-        told = json.loads(path.read_text())
-        current = next(s for s in told["snapshots"] if s["snapshot-id"] == told["current-snapshot-id"])
+        metadata = json.loads(path.read_text())
+        current = next(s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"])
         current["summary"]["operation"] = "replace"
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(metadata))
 
     def delete(self, file: int, rids: Sequence[int]) -> int:
         positions = [self.rids[file].index(rid) for rid in rids]

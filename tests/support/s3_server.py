@@ -83,7 +83,7 @@ class S3Server(LocalS3):
 
     def keys_of(self, method: str, root: str, ending: str) -> set[str]:
         """The access keys of all requests so far of a method, for names below a root that have an ending."""
-        seen = ((path, key) for own, path, key in self.gate.seen if own == method and path.endswith(ending))
+        seen = ((path, key) for asked, path, key in self.gate.seen if asked == method and path.endswith(ending))
         return {key for path, key in seen if path.startswith(f"/{root}/")}
 
     def names(self, prefix: str = "") -> list[str]:

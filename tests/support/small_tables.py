@@ -88,28 +88,28 @@ WHERE = st.sampled_from(WHERES)
 @st.composite
 def columns(draw: st.DrawFn, n: int) -> dict[str, pa.Array]:
     """Columns that may hold NULLs, NULLs alone, or one value alone."""
-    found = {}
+    data = {}
     for name, type_ in TYPES.items():
         pool = POOLS[name]
         kind = draw(st.sampled_from(["any", "some", "one", "null"]))
         if kind == "one":
             pool = st.just(draw(pool))
         values = st.none() if kind == "null" else st.none() | pool if kind == "any" else pool
-        found[name] = pa.array(draw(st.lists(values, min_size=n, max_size=n)), type_)
-    return found
+        data[name] = pa.array(draw(st.lists(values, min_size=n, max_size=n)), type_)
+    return data
 
 
 @st.composite
 def files(draw: st.DrawFn) -> list[tuple[str, pa.Table, int]]:
     """The files of a table: where each is, what it holds, and rows of a row group; some lack a column."""
-    found = []
+    written = []
     for number in range(draw(st.integers(1, 3))):
         table = pa.table(draw(columns(draw(st.integers(1, 12)))))
         if number and draw(st.booleans()):
             table = table.drop_columns([draw(st.sampled_from(sorted(TYPES)))])
         folder = draw(st.sampled_from(["p=one", "p=two", "p=__HIVE_DEFAULT_PARTITION__", f"p={LONG}abc"]))
-        found.append((f"{folder}/{number}.parquet", table, draw(st.integers(1, 6))))
-    return found
+        written.append((f"{folder}/{number}.parquet", table, draw(st.integers(1, 6))))
+    return written
 
 
 @contextmanager
@@ -126,9 +126,9 @@ def written(chosen: list[tuple[str, pa.Table, int]], indexed: int) -> Iterator[P
 
 
 def rows_of(chosen: list[tuple[str, pa.Table, int]]) -> list[Row]:
-    found = []
+    rows = []
     for path, table, _ in chosen:
         value = path.partition("/")[0].removeprefix("p=")
-        own = dict.fromkeys(TYPES) | {"p": None if value.startswith("__HIVE") else value}
-        found += [own | row for row in table.to_pylist()]
-    return found
+        partition = dict.fromkeys(TYPES) | {"p": None if value.startswith("__HIVE") else value}
+        rows += [partition | row for row in table.to_pylist()]
+    return rows

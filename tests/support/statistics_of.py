@@ -36,8 +36,8 @@ class Units:
         return len(self.row_count)
 
     def zones(self, column: Field) -> Zones | None:
-        found = self.columns.get(column)
-        return None if found is None else found.zones(self.row_count)
+        column_zones = self.columns.get(column)
+        return None if column_zones is None else column_zones.zones(self.row_count)
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def zone_maps(draw: st.DrawFn, kind: ColumnKind, pool: Sequence[Any], counts: Se
     nulls = random.random(len(choices)) < random.choice([0, 0.3, 1])
     values = [None if null else pool[i] for i, null in zip(choices.tolist(), nulls.tolist(), strict=True)]
     ends = np.cumsum(counts).tolist()
-    found, _ = measured(kind, [values[end - n : end] for n, end in zip(counts, ends, strict=True)])
-    return forgotten(found, random.random(len(counts)) < random.choice([0, 0.2]))
+    zones, _ = measured(kind, [values[end - n : end] for n, end in zip(counts, ends, strict=True)])
+    return forgotten(zones, random.random(len(counts)) < random.choice([0, 0.2]))
 
 
 def forgotten(zone_map: ZoneMap, units: np.ndarray) -> ZoneMap:

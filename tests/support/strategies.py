@@ -438,18 +438,18 @@ class Layout:
 
     def choices(self, pool: int) -> np.ndarray:
         random, rows = self._random, self.rows
-        found = random.integers(0, pool, rows)
+        numbers = random.integers(0, pool, rows)
         match random.integers(0, 3):
             case 0:
-                found = np.sort(found)
+                numbers = np.sort(numbers)
             case 1:
-                found = np.repeat(found, random.integers(2, 12))[:rows]
+                numbers = np.repeat(numbers, random.integers(2, 12))[:rows]
         match random.integers(0, 4):
             case 0:
-                found = np.where(random.random(rows) < 0.2, -1, found)
+                numbers = np.where(random.random(rows) < 0.2, -1, numbers)
             case 1:  # runs of NULLs, which fill whole pages and row groups
-                found = np.where(np.repeat(random.random(rows) < 0.4, random.integers(2, 20))[:rows], -1, found)
-        return found
+                numbers = np.where(np.repeat(random.random(rows) < 0.4, random.integers(2, 20))[:rows], -1, numbers)
+        return numbers
 
 
 @st.composite
@@ -597,14 +597,14 @@ def conditions(draw: st.DrawFn, sql: str, literals: st.SearchStrategy[str], kind
     nullable = literals | literals | literals | st.just("NULL")
     forms = ["compare", "compare", "compare", "in", "not in", "between", "null", "flip", "truth"]
     if kind is not None:
-        own = {
+        by_type = {
             "s": ["like", "like", "part", "opaque", "valued", "instr"],
             "flag": ["bare"],
             "i": ["opaque"],
             "x": ["isnan"],
             "f": ["isnan"],
         }
-        forms += own.get(kind.name, [])
+        forms += by_type.get(kind.name, [])
     match draw(st.sampled_from(forms)):
         case "compare":
             return f"{sql} {draw(st.sampled_from(COMPARISONS))} {draw(nullable)}"

@@ -67,8 +67,8 @@ def generator() -> Generator:
 
 def queries(directory: Path) -> dict[int, str]:
     """The queries of a directory that the generator wrote, by number, in Spark's SQL."""
-    told = json.loads((directory / "queries.json").read_text())
+    stored = json.loads((directory / "queries.json").read_text())
     return {
         int(number): sqlglot.transpile(query.strip().rstrip(";"), read="duckdb", write="spark")[0]
-        for number, query in told.items()
+        for number, query in stored.items()
     }

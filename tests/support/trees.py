@@ -72,17 +72,17 @@ CONDITIONALS: Sequence[Step] = [
 
 def nested(levels: int, chance: random.Random, steps: Sequence[Step]) -> list[Condition]:
     """A condition, and what it is within one level more, two, and so on."""
-    found = [comparison(chance)]
+    trees = [comparison(chance)]
     for _ in range(levels):
         (template, means), beside = chance.choice(steps), comparison(chance)
-        inner = found[-1]
-        found.append(
+        inner = trees[-1]
+        trees.append(
             Condition(
                 template.format(a=beside.sql, b=inner.sql),
                 lambda row, means=means, beside=beside, inner=inner: means(beside.holds(row), inner.holds(row)),
             )
         )
-    return found
+    return trees
 
 
 def chained(conditions: Sequence[Condition], chance: random.Random) -> tuple[Predicate, Holds]:

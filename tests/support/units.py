@@ -24,8 +24,8 @@ units = st.sampled_from(KINDS).flatmap(
 
 def measured(kind: ColumnKind, values: Sequence[Sequence[Any]]) -> tuple[ZoneMap, np.ndarray]:
     """The zone maps of units as a build measures them, and the row counts."""
-    found = [zonemap.of_values(array_of(unit, kind.type), kind.type) for unit in values]
-    lower, upper, null_count, nan_count = zip(*found, strict=True)
+    maps = [zonemap.of_values(array_of(unit, kind.type), kind.type) for unit in values]
+    lower, upper, null_count, nan_count = zip(*maps, strict=True)
     type_ = pa.binary() if kind_of(kind.type) is Kind.BYTES else kind.type
     row_count = np.array([len(unit) for unit in values])
     counts = np.array(null_count), np.array(nan_count)
