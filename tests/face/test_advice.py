@@ -145,12 +145,12 @@ def close(estimate: float, real: float) -> bool:
 def test_sizes_are_about_what_structures_take(lake: Table, tmp_path: Path) -> None:
     """Within a factor of two: sizes are powers of two, and how often values come again is estimated."""
     advice = sec.advise(lake, [f"user = {ABSENT}", "text LIKE '%node77 %'", "shop = 7"])
-    found = {(each.structure, each.column): each.bytes for each in advice.proposals}
+    sizes = {(p.structure, p.column): p.bytes for p in advice.proposals}
     plain = index_bytes(lake)
     for structure, column in (("bloom", "user"), ("ngram", "text"), ("postings", "shop")):
-        proposal = next(each for each in advice.proposals if (each.structure, each.column) == (structure, column))
+        proposal = next(p for p in advice.proposals if (p.structure, p.column) == (structure, column))
         real = index_bytes(made(lake, proposal, tmp_path / column)) - plain
-        assert real / 2 <= found[structure, column] <= 2 * real, (structure, real)
+        assert real / 2 <= sizes[structure, column] <= 2 * real, (structure, real)
 
 
 def index_bytes(table: Table) -> int:
@@ -168,16 +168,18 @@ def test_a_sample_of_all_blocks_is_exact(how: Made, predicate: str) -> None:
         assert question.now.blocks == question.sampled == len(sec.prune(table, predicate).blocks)
         assert question.least is not None
         assert question.least.blocks <= question.now.blocks
-        for each in advice.proposals:
-            (left,) = each.left
-            if each.structure in FILTERS:
-                option = replace(FILTERS[each.structure], column=each.column)
-                if (each.structure == "ngram" and "'ngram" in each.call) or "{" in each.call:
+        for proposal in advice.proposals:
+            (left,) = proposal.left
+            if proposal.structure in FILTERS:
+                option = replace(FILTERS[proposal.structure], column=proposal.column)
+                if (proposal.structure == "ngram" and "'ngram" in proposal.call) or "{" in proposal.call:
                     continue
                 with table_of(replace(how, filters=(option,))) as other:
                     real = len(sec.prune(other, predicate, strict=True).blocks)
                 assert question.least.blocks <= left.blocks
-                assert left.blocks == pytest.approx(real) if each.structure == "postings" else left.blocks <= real + 1
+                assert (
+                    left.blocks == pytest.approx(real) if proposal.structure == "postings" else left.blocks <= real + 1
+                )
 
 
 OF_EVERY_TYPE = [
@@ -221,11 +223,10 @@ def test_columns_of_every_type(
 def test_what_is_there_is_not_proposed(lake: Table, tmp_path: Path) -> None:
     other = sec.open_table(lake.location, index_location=str(tmp_path))
     index_here(other, BuildOptions(filters=(FilterOption(BLOOM, "user"),), gaps=("far",)))
-    found = {
-        (each.structure, each.column)
-        for each in sec.advise(other, [f"user = {ABSENT}", "far = 7", "half = 0"]).proposals
+    proposed = {
+        (p.structure, p.column) for p in sec.advise(other, [f"user = {ABSENT}", "far = 7", "half = 0"]).proposals
     }
-    assert found == {
+    assert proposed == {
         ("postings", "user"),
         ("bloom", "far"),
         ("postings", "far"),
@@ -237,7 +238,7 @@ def test_what_is_there_is_not_proposed(lake: Table, tmp_path: Path) -> None:
 def test_a_clustering_that_takes_away_another_is_not_best(lake: Table) -> None:
     """Sorted by `price`, what is read by `ts` now would lie everywhere."""
     advice = sec.advise(lake, ["price < 0.01", *["ts < 1000"] * 3])
-    clustering = next(each for each in advice.proposals if (each.structure, each.column) == ("clustering", "price"))
+    clustering = next(p for p in advice.proposals if (p.structure, p.column) == ("clustering", "price"))
     assert clustering.left[0].blocks <= 6
     assert clustering.left[1].blocks >= BLOCKS / 2
     assert clustering.bytes_left > advice.bytes_now
@@ -258,7 +259,7 @@ def test_without_an_index(lake: Table, tmp_path: Path) -> None:
 
 def test_what_only_spark_can_tell(lake: Table) -> None:
     advice = sec.advise(lake, ["rand() > 2", f"user = {ABSENT} AND rand() > 2"], sample_blocks=8)
-    assert [each.least for each in advice.questions] == [None, None]
+    assert [question.least for question in advice.questions] == [None, None]
     assert advice.proposals[0].structure == "bloom"
     assert "only Spark can tell the least" in str(advice)
 
@@ -271,14 +272,14 @@ def test_text_table_and_command_line(lake: Table) -> None:
     assert table["predicate"].to_pylist()[:2] == asked
     assert table["blocks_left"].to_pylist()[0] == advice.proposals[0].left[0].blocks
     assert table["call"][0].as_py() == "refresh_index(table, spark=spark, bloom=['user'])"
-    shown = CliRunner().invoke(main, ["advise", lake.location, *asked, "--sample-blocks", "16"])
+    text = CliRunner().invoke(main, ["advise", lake.location, *asked, "--sample-blocks", "16"])
     expected = on_the_command_line(str(advice)).replace(" PATH ", f" {lake.location} ")
-    assert shown.exit_code == 0 and shown.output == f"{expected}\n"
-    told = json.loads(
+    assert text.exit_code == 0 and text.output == f"{expected}\n"
+    parsed = json.loads(
         CliRunner().invoke(main, ["advise", lake.location, *asked, "--sample-blocks", "16", "--json"]).stdout
     )
-    assert told["proposals"][0]["call"] == advice.proposals[0].call
-    assert told["questions"][1]["now"]["blocks"] == 3
+    assert parsed["proposals"][0]["call"] == advice.proposals[0].call
+    assert parsed["questions"][1]["now"]["blocks"] == 3
 
 
 def test_files_that_come_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,12 +306,12 @@ def test_what_is_no_list_of_predicates(lake: Table, predicates: Sequence[str]) -
 
 
 @given(st.integers(0, 64), st.integers(64, 10_000), st.none() | st.floats(0, 10_000))
-def test_estimates_lie_between_what_is_known(found: int, units: int, typical: float | None) -> None:
+def test_estimates_lie_between_what_is_known(distinct: int, units: int, typical: float | None) -> None:
     """At least as many as were found, and no more than could be."""
-    estimate = estimated(found, 64, units, typical)
-    assert min(found, 1) <= max(estimate, found) <= units
-    assert estimated(found, units, units, typical) == found
-    assert estimate >= found
+    estimate = estimated(distinct, 64, units, typical)
+    assert min(distinct, 1) <= max(estimate, distinct) <= units
+    assert estimated(distinct, units, units, typical) == distinct
+    assert estimate >= distinct
 
 
 def test_what_takes_least_comes_first_among_equals() -> None:
@@ -318,7 +319,13 @@ def test_what_takes_least_comes_first_among_equals() -> None:
     asked = [QueryCost("a = 1", now, None, 10)]
     left = {"large": (900, 1.0), "small": (10, 2.0), "worse": (1, 40.0), "bad": (2, 500.0), "useless": (0, 1000.0)}
     proposals = [Proposal(name, "a", "", size, (Amount(rest, rest, rest),)) for name, (size, rest) in left.items()]
-    assert [each.structure for each in ranked(proposals, asked)] == ["small", "large", "worse", "bad", "useless"]
+    assert [proposal.structure for proposal in ranked(proposals, asked)] == [
+        "small",
+        "large",
+        "worse",
+        "bad",
+        "useless",
+    ]
 
 
 def test_a_clustering_comes_behind_an_index_that_saves_half_as_much() -> None:
@@ -327,7 +334,7 @@ def test_a_clustering_comes_behind_an_index_that_saves_half_as_much() -> None:
     def order(index_left: float) -> list[str]:
         left = {"clustering": 1.0, "bloom": index_left}
         proposals = [Proposal(name, "a", "", 9, (Amount(rest, rest, rest),)) for name, rest in left.items()]
-        return [each.structure for each in ranked(proposals, asked)]
+        return [proposal.structure for proposal in ranked(proposals, asked)]
 
     assert order(450.0) == ["bloom", "clustering"]
     assert order(550.0) == ["clustering", "bloom"]

@@ -60,12 +60,12 @@ def test_aggregates_are_those_of_the_rows(
         result = sec.aggregate(table, ", ".join(calls), where.sql, strict=True)
         blocks = len(sec.prune(table, where.sql or "true").blocks)
     assert result.column_names == calls
-    for call, found in zip(calls, result.columns, strict=True):
+    for call, column in zip(calls, result.columns, strict=True):
         name = call[:-1].split("(")[1]
         values = [row.get(name) for row in rows]
-        assert canonical(found[0].as_py(), values) == canonical(expected(call, rows), values), call
-        assert found.type == pa.int64() or not call.startswith("count")
-        assert name not in TYPES or call.startswith("count") or found.type == TYPES[name]
+        assert canonical(column[0].as_py(), values) == canonical(expected(call, rows), values), call
+        assert column.type == pa.int64() or not call.startswith("count")
+        assert name not in TYPES or call.startswith("count") or column.type == TYPES[name]
     counts = [int(result.schema.metadata[name]) for name in (b"blocks_by_metadata", b"blocks_read")]
     assert sum(counts) == blocks
 
@@ -95,7 +95,7 @@ def test_groups_are_those_of_the_rows(
     for key, row in zip(keys, result.select(range(len(names), len(names) + len(calls))).to_pylist(), strict=True):
         rows = groups[key]
         for call in calls:
-            values = [each.get(call[:-1].split("(")[1]) for each in rows]
+            values = [r.get(call[:-1].split("(")[1]) for r in rows]
             assert canonical(row[call], values) == canonical(expected(call, rows), values), (call, key)
     counts = [int(result.schema.metadata[name]) for name in (b"blocks_by_metadata", b"blocks_read")]
     assert sum(counts) == blocks
@@ -135,9 +135,9 @@ def test_only_columns_are_grouped_by(tmp_path: Path, text: str) -> None:
 def test_a_key_tells_its_value(name: str, data: st.DataObject) -> None:
     value = data.draw(POOLS[name])
     type_ = TYPES[name]
-    found = scalar_of(key_of(value, type_), type_)
-    assert found.type == type_
-    assert found.as_py() == value or (value != value and found.as_py() != found.as_py())
+    scalar = scalar_of(key_of(value, type_), type_)
+    assert scalar.type == type_
+    assert scalar.as_py() == value or (value != value and scalar.as_py() != scalar.as_py())
 
 
 EXTREMES = "count(x), min(x), max(x)"
@@ -164,8 +164,8 @@ def test_values_that_bounds_do_not_tell(
     table = sec.open_table(str(write_table({"a.parquet": {"x": values}})))
     if indexed:
         index_here(table, BuildOptions())
-    found = sec.aggregate(table, EXTREMES, strict=True)
-    assert [str(column[0].as_py()) for column in found.columns] == [str(len(values.drop_null())), least, greatest]
+    answer = sec.aggregate(table, EXTREMES, strict=True)
+    assert [str(column[0].as_py()) for column in answer.columns] == [str(len(values.drop_null())), least, greatest]
 
 
 def test_a_column_without_bounds(write_table: WriteTable) -> None:

@@ -63,14 +63,14 @@ def test_what_a_plan_leaves_out_holds_no_match(chosen: list[Any], where: Where, 
     """Of tables of every type, of which the index covers some files: all excluded blocks are read."""
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
         plan = sec.prune(table, where.sql or "TRUE", strict=True, audit=1.0)
-        told = plan.report.audit
-        assert told is not None
+        audit = plan.report.audit
+        assert audit is not None
         total = sum(-(-len(part) // size) for _, part, size in chosen)
         partly = sum(
             sum(span["stop"] - span["start"] for span in block["row_ranges"]) < block["row_count"]
             for block in plan.blocks.to_pylist()
         )
-        assert told.blocks == told.excluded == total - len(plan.blocks) + partly
+        assert audit.blocks == audit.excluded == total - len(plan.blocks) + partly
         assert plan.count() == sum(where.holds(row) for row in rows_of(chosen))
 
 
@@ -89,9 +89,9 @@ def test_a_share_of_the_pruned_blocks_is_read_and_told(root: Path) -> None:
 
 
 def test_a_plan_that_leaves_out_nothing_has_nothing_to_prove(root: Path) -> None:
-    told = sec.prune(sec.open_table(str(root)), "TRUE", strict=True, audit=1.0).report.audit
-    assert told is not None
-    assert (told.blocks, told.excluded, told.rows) == (0, 0, 0)
+    audit = sec.prune(sec.open_table(str(root)), "TRUE", strict=True, audit=1.0).report.audit
+    assert audit is not None
+    assert (audit.blocks, audit.excluded, audit.rows) == (0, 0, 0)
 
 
 def with_a_gap(arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -114,9 +114,9 @@ def test_a_row_that_is_left_out_and_matches_is_named(root: Path, lie: str) -> No
     assert sec.prune(table, "id = 14", strict=True, audit=1.0).count() == 1
     LIES[lie](root / "_secateur")
     fresh = sec.open_table(str(root))
-    with pytest.raises(AuditFailed, match=r"row 4 of row group 1 of a\.parquet matches id = 14.*id = 14") as found:
+    with pytest.raises(AuditFailed, match=r"row 4 of row group 1 of a\.parquet matches id = 14.*id = 14") as raised:
         sec.prune(fresh, "id = 14", strict=True, audit=1.0)
-    assert "Drop the index and build it again" in str(found.value)
+    assert "Drop the index and build it again" in str(raised.value)
     with pytest.raises(AuditFailed):
         sec.prune(fresh, "id = 14", limit=1, strict=True, audit=1.0)
     assert sec.prune(fresh, "id = 14", use_index=False, audit=1.0).count() == 1
@@ -142,20 +142,20 @@ def test_a_limit_is_not_taken_for_a_loss(root: Path) -> None:
 
 
 def test_what_only_spark_can_tell_is_skipped_and_said(root: Path) -> None:
-    told = sec.prune(sec.open_table(str(root)), "id = 35 AND rand() < 2", strict=True, audit=1.0).report.audit
-    assert told is not None
-    assert told.blocks == 0
-    assert "only Spark can evaluate" in told.skipped[0]
+    audit = sec.prune(sec.open_table(str(root)), "id = 35 AND rand() < 2", strict=True, audit=1.0).report.audit
+    assert audit is not None
+    assert audit.blocks == 0
+    assert "only Spark can evaluate" in audit.skipped[0]
 
 
 def test_a_pruned_file_that_is_gone_is_said(root: Path) -> None:
     table = sec.open_table(str(root), freshness=float("inf"))
     sec.prune(table, "TRUE")
     (root / "b.parquet").unlink()
-    told = sec.prune(table, "id = 35", strict=True, audit=1.0).report.audit
-    assert told is not None
-    assert told.blocks == 4
-    assert "b.parquet has vanished" in told.skipped[0]
+    audit = sec.prune(table, "id = 35", strict=True, audit=1.0).report.audit
+    assert audit is not None
+    assert audit.blocks == 4
+    assert "b.parquet has vanished" in audit.skipped[0]
 
 
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan")])

@@ -150,8 +150,8 @@ def test_prune_takes_the_mode_of_a_session(golden: Path) -> None:
     columns = pq.read_schema(next(golden.rglob("*.parquet")))
     name = next(field.name for field in columns if pa.types.is_integer(field.type))
     assert run("prune", golden, f"{name} = 'x'").exit_code == 2
-    found = run("prune", golden, f"{name} = 'x'", "--no-ansi", "--count")
-    assert (found.exit_code, found.stdout) == (0, "0\n")
+    counted = run("prune", golden, f"{name} = 'x'", "--no-ansi", "--count")
+    assert (counted.exit_code, counted.stdout) == (0, "0\n")
 
 
 def test_inspect(golden: Path) -> None:
@@ -220,16 +220,16 @@ def test_a_build_in_a_pipe_tells_what_is_left(
 
 
 def test_what_prunes_nothing_stands_first(golden: Path) -> None:
-    shown = run("prune", golden, "id = 17 AND name LIKE '%xyz%'", "--no-index").stdout.splitlines()
-    assert shown[0] == "caution: `name` LIKE '%xyz%' prunes nothing: add --ngram name:3"
+    lines = run("prune", golden, "id = 17 AND name LIKE '%xyz%'", "--no-index").stdout.splitlines()
+    assert lines[0] == "caution: `name` LIKE '%xyz%' prunes nothing: add --ngram name:3"
     assert not run("prune", golden, "id = 17").stdout.startswith("caution")
 
 
 def test_parameters(golden: Path) -> None:
-    found = run(
+    counted = run(
         "prune", golden, "id IN (:ids) AND name != :name", "--param", "ids=[7, 8]", "--param", "name=O'Neil", "--count"
     )
-    assert (found.exit_code, found.stdout) == (0, "2\n")
+    assert (counted.exit_code, counted.stdout) == (0, "2\n")
     assert run("prune", golden, "id = :id", "--param", "id").exit_code == 2
 
 
@@ -296,10 +296,12 @@ def test_postings_of_rows(golden: Path) -> None:
     asked = ["--postings", "id", "--row-postings", "name"]
     built = json.loads(run("index", golden, *asked, "--json").stdout)
     assert sorted(built["postings"]) == ["id", "name"]
-    settings = {each["column"]: each["setting"] for each in built["coverage"] if each["structure"] == "postings"}
+    settings = {entry["column"]: entry["setting"] for entry in built["coverage"] if entry["structure"] == "postings"}
     assert settings == {"id": None, "name": "rows"}
     refreshed = json.loads(run("refresh", golden, "--row-postings", "id", "--json").stdout)
-    settings = {each["column"]: each["setting"] for each in refreshed["coverage"] if each["structure"] == "postings"}
+    settings = {
+        entry["column"]: entry["setting"] for entry in refreshed["coverage"] if entry["structure"] == "postings"
+    }
     assert settings == {"id": "rows", "name": "rows"}
 
 
@@ -358,8 +360,8 @@ def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> N
         write_file(tmp_path / f"{i}.parquet", {"a": range(i * 10, i * 10 + 10), "b": ["x"] * 10})
         done = run(*(["index", tmp_path, "--sort-key", "a"] if i == 0 else ["refresh", tmp_path]))
         assert ("2 small segments merged" in done.stdout) == (i in (1, 2))
-    told = json.loads(run("refresh", tmp_path, "--bloom", "a", "--dry-run", "--json").stdout)
-    assert (told["dry_run"], told["segments_amended"], told["bloom"]) == (True, 2, [])
+    planned = json.loads(run("refresh", tmp_path, "--bloom", "a", "--dry-run", "--json").stdout)
+    assert (planned["dry_run"], planned["segments_amended"], planned["bloom"]) == (True, 2, [])
     assert "2 segments amended" in run("refresh", tmp_path, "--bloom", "a").stdout
     assert "nothing, the index is up to date" in run("refresh", tmp_path).stdout
     assert "2 -> 1" in run("optimize", tmp_path, "--dry-run").stdout

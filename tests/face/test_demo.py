@@ -46,11 +46,11 @@ def test_on_a_lake(tmp_path: Path) -> None:
     answer = demo(tmp_path / "demo", "--files", "20")
     trials = {trial["question"]["name"]: trial for trial in answer["trials"]}
     for name in ("a needle", "a top ten", "a text search", "a join", "an OR", "a function"):
-        alone, own = trials[name]["spark"], trials[name]["secateur"]
-        assert own["rows"], name
-        assert own["files"] < alone["files"] <= 20, name
-        assert own["requests"] < alone["requests"], name
-        assert own["round_trips"] <= own["requests"], name
+        alone, pruned = trials[name]["spark"], trials[name]["secateur"]
+        assert pruned["rows"], name
+        assert pruned["files"] < alone["files"] <= 20, name
+        assert pruned["requests"] < alone["requests"], name
+        assert pruned["round_trips"] <= pruned["requests"], name
     assert trials["a share of everything"]["secateur"]["files"] == 20
     assert answer["index"]["requests"] > 20
     assert "same answers" in answer["headline"]
@@ -61,7 +61,7 @@ def test_on_a_lake(tmp_path: Path) -> None:
         row = page[page.index(f'data-question="{name}"') :]
         for unit in ("requests", "round_trips", "bytes", "files"):
             drawn = re.findall(rf'data-unit="{unit}" data-count="([^"]*)"', row)[:2]
-            assert [float(each) for each in drawn] == [trial[who][unit] for who in ("spark", "secateur")]
+            assert [float(height) for height in drawn] == [trial[who][unit] for who in ("spark", "secateur")]
 
 
 def test_without_a_network_the_local_demo_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -130,9 +130,9 @@ def test_what_only_spark_can_evaluate(table: ParquetDirectory) -> None:
 def test_a_row_whose_value_only_spark_knows(tmp_path: Path) -> None:
     """The column, its value and what to do; a row of ASCII is never in doubt."""
     write_file(tmp_path / "a.parquet", {"name": ["Stra\u00dfe", "strasse"]})
-    found = sec.prune(sec.open_table(str(tmp_path)), "upper(name) = 'STRASSE'")
+    plan = sec.prune(sec.open_table(str(tmp_path)), "upper(name) = 'STRASSE'")
     with pytest.raises(EvaluationError, match=r"upper\(`name`\) = 'STRASSE'.*name = 'Stra\u00dfe'.*to_spark"):
-        found.to_arrow()
+        plan.to_arrow()
 
 
 def test_no_such_path(tmp_path: Path) -> None:

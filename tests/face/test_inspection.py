@@ -65,9 +65,9 @@ def rows(first: int, n: int) -> pa.Table:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    found = load_catalog("inspected", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
-    found.create_namespace("db")
-    return found
+    loaded = load_catalog("inspected", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
+    loaded.create_namespace("db")
+    return loaded
 
 
 @pytest.fixture
@@ -118,33 +118,36 @@ def by_name(table: pa.Table, **where: Any) -> dict[str, Any]:
 
 
 def test_snapshots_are_those_of_iceberg(events: Table) -> None:
-    found = sec.inspect.snapshots(sec.open_table(events))
+    shown_snapshots = sec.inspect.snapshots(sec.open_table(events))
     theirs = events.inspect.snapshots()
-    assert found["committed_at"].cast(pa.timestamp("ms")).equals(theirs["committed_at"])
+    assert shown_snapshots["committed_at"].cast(pa.timestamp("ms")).equals(theirs["committed_at"])
     for name in ("snapshot_id", "parent_id", "operation", "manifest_list", "summary"):
-        assert found[name].to_pylist() == theirs[name].to_pylist(), name
-    assert found["sequence_number"].to_pylist() == [1, 2, 3]
-    assert found["refs"].to_pylist() == [["indexed"], [], ["main"]]
-    assert found["selected"].to_pylist() == [False, False, True]
+        assert shown_snapshots[name].to_pylist() == theirs[name].to_pylist(), name
+    assert shown_snapshots["sequence_number"].to_pylist() == [1, 2, 3]
+    assert shown_snapshots["refs"].to_pylist() == [["indexed"], [], ["main"]]
+    assert shown_snapshots["selected"].to_pylist() == [False, False, True]
     past = sec.open_table(events, ref="indexed")
     assert sec.inspect.snapshots(past)["selected"].to_pylist() == [True, False, False]
 
 
 def test_manifests_are_those_of_iceberg(events: Table) -> None:
-    found = sec.inspect.manifests(sec.open_table(events)).to_pylist()
+    manifests = sec.inspect.manifests(sec.open_table(events)).to_pylist()
     theirs = events.inspect.manifests().to_pylist()
-    for mine, their in zip(found, theirs, strict=True):
+    for manifest, their in zip(manifests, theirs, strict=True):
         kind = "data" if their["content"] == 0 else "delete"
-        assert mine["content"] == ("data" if their["content"] == 0 else "deletes")
-        assert (mine["manifest"], mine["bytes"]) == (their["path"], their["length"])
-        assert (mine["spec_id"], mine["snapshot_id"]) == (their["partition_spec_id"], their["added_snapshot_id"])
-        for each in ("added", "existing", "deleted"):
-            assert mine[f"{each}_files"] == their[f"{each}_{kind}_files_count"]
-        summaries = [(each["contains_null"], each["lower"], each["upper"]) for each in mine["partitions"]]
+        assert manifest["content"] == ("data" if their["content"] == 0 else "deletes")
+        assert (manifest["manifest"], manifest["bytes"]) == (their["path"], their["length"])
+        assert (manifest["spec_id"], manifest["snapshot_id"]) == (
+            their["partition_spec_id"],
+            their["added_snapshot_id"],
+        )
+        for status in ("added", "existing", "deleted"):
+            assert manifest[f"{status}_files"] == their[f"{status}_{kind}_files_count"]
+        summaries = [(part["contains_null"], part["lower"], part["upper"]) for part in manifest["partitions"]]
         expected = [(s["contains_null"], s["lower_bound"], s["upper_bound"]) for s in their["partition_summaries"]]
         assert summaries == expected
-        assert [each["field"] for each in mine["partitions"]] == ["day", "b"]
-    assert [each["added_rows"] for each in found] == [30, 30, 2]
+        assert [part["field"] for part in manifest["partitions"]] == ["day", "b"]
+    assert [m["added_rows"] for m in manifests] == [30, 30, 2]
     past = sec.inspect.manifests(sec.open_table(events, ref="indexed"))
     assert past["manifest"].to_pylist() == [theirs[1]["path"]]
 
@@ -161,40 +164,40 @@ def test_a_directory_has_neither(lake: Path, events: Table) -> None:
 
 
 def assert_files_are_icebergs(table: Table) -> pa.Table:
-    found = sec.inspect.files(sec.open_table(table))
+    files = sec.inspect.files(sec.open_table(table))
     theirs = {row["file_path"]: row for row in table.inspect.files().to_pylist()}
     partitions = {
         row["data_file"]["file_path"]: (row["data_file"]["partition"], row["snapshot_id"], row["sequence_number"])
         for row in table.inspect.entries().to_pylist()
         if row["status"] != 2
     }
-    assert sorted(found["file"].to_pylist()) == sorted(theirs)
-    for mine in found.to_pylist():
-        their = theirs[mine["file"]]
-        assert mine["content"] == ("data", "position deletes", "equality deletes")[their["content"]]
-        assert (mine["format"], mine["bytes"]) == (their["file_format"].upper(), their["file_size_in_bytes"])
-        assert (mine["row_count"], mine["spec_id"]) == (their["record_count"], their["spec_id"])
-        partition, *ids = partitions[mine["file"]]
-        assert [mine["snapshot_id"], mine["sequence_number"]] == ids
-        assert mine["partition"] == partition
-    return found
+    assert sorted(files["file"].to_pylist()) == sorted(theirs)
+    for file_row in files.to_pylist():
+        their = theirs[file_row["file"]]
+        assert file_row["content"] == ("data", "position deletes", "equality deletes")[their["content"]]
+        assert (file_row["format"], file_row["bytes"]) == (their["file_format"].upper(), their["file_size_in_bytes"])
+        assert (file_row["row_count"], file_row["spec_id"]) == (their["record_count"], their["spec_id"])
+        partition, *ids = partitions[file_row["file"]]
+        assert [file_row["snapshot_id"], file_row["sequence_number"]] == ids
+        assert file_row["partition"] == partition
+    return files
 
 
 def test_files_are_those_of_iceberg(events: Table) -> None:
-    found = assert_files_are_icebergs(events)
-    data = found.slice(0, 8)
+    files = assert_files_are_icebergs(events)
+    data = files.slice(0, 8)
     assert data["file"].to_pylist() == sorted(data["file"].to_pylist())
     assert data["delete_files"].to_pylist() == [1, 0, 0, 0, 0, 0, 0, 0]
     assert data["indexed"].to_pylist() == [number == 1 for number in data["sequence_number"].to_pylist()]
-    (deletes,) = found.slice(8).to_pylist()
+    (deletes,) = files.slice(8).to_pylist()
     assert (deletes["content"], deletes["indexed"], deletes["delete_files"]) == ("position deletes", None, None)
 
 
 def test_files_of_the_past(events: Table) -> None:
-    found = sec.inspect.files(sec.open_table(events, ref="indexed"))
-    assert found["row_count"].to_pylist() == [10, 14, 4, 2]
-    assert found["indexed"].to_pylist() == [True] * 4
-    assert found["delete_files"].to_pylist() == [0] * 4
+    files = sec.inspect.files(sec.open_table(events, ref="indexed"))
+    assert files["row_count"].to_pylist() == [10, 14, 4, 2]
+    assert files["indexed"].to_pylist() == [True] * 4
+    assert files["delete_files"].to_pylist() == [0] * 4
 
 
 def test_files_of_many_partition_specs(catalog: Catalog) -> None:
@@ -209,7 +212,7 @@ def test_files_of_many_partition_specs(catalog: Catalog) -> None:
         NestedField(5, "name", StringType()),
     )
     fields = [(1, IdentityTransform()), (2, IdentityTransform()), (4, TruncateTransform(2))]
-    spec = PartitionSpec(*(PartitionField(i, 1000 + i, each, f"p{i}") for i, each in fields))
+    spec = PartitionSpec(*(PartitionField(i, 1000 + i, transform, f"p{i}") for i, transform in fields))
     table = catalog.create_table("db.typed", schema, partition_spec=spec)
     data = pa.Table.from_pylist(
         [
@@ -230,12 +233,12 @@ def test_files_of_many_partition_specs(catalog: Catalog) -> None:
         update.remove_field("p4")
         update.add_field("name", IdentityTransform(), "name_is")
     table.append(data)
-    found = assert_files_are_icebergs(table)
-    assert found.schema.field("partition").type.names == ["p1", "p2", "p4", "name_is"]
+    files = assert_files_are_icebergs(table)
+    assert files.schema.field("partition").type.names == ["p1", "p2", "p4", "name_is"]
     with table.update_spec() as update:
         update.rename_field("p1", "money")
     renamed = sec.inspect.files(sec.open_table(table))["partition"].to_pylist()
-    assert [each["money"] for each in renamed] == [each["p1"] for each in found["partition"].to_pylist()]
+    assert [p["money"] for p in renamed] == [p["p1"] for p in files["partition"].to_pylist()]
 
 
 def test_partitions_by_uuids(catalog: Catalog) -> None:
@@ -243,8 +246,8 @@ def test_partitions_by_uuids(catalog: Catalog) -> None:
     schema, spec = Schema(NestedField(1, "code", UUIDType())), PartitionField(1, 1000, IdentityTransform(), "code")
     table = catalog.create_table("db.coded", schema, partition_spec=PartitionSpec(spec))
     table.append(pa.table({"code": pa.array([UUID(int=7).bytes, None], pa.binary(16))}))
-    found = sec.inspect.files(sec.open_table(table))["partition"].to_pylist()
-    assert sorted(found, key=str) == [{"code": str(UUID(int=7))}, {"code": None}]
+    partitions = sec.inspect.files(sec.open_table(table))["partition"].to_pylist()
+    assert sorted(partitions, key=str) == [{"code": str(UUID(int=7))}, {"code": None}]
 
 
 def test_tables_without_rows(catalog: Catalog) -> None:
@@ -255,14 +258,14 @@ def test_tables_without_rows(catalog: Catalog) -> None:
 
 
 def test_files_of_a_directory(lake: Path) -> None:
-    found = sec.inspect.files(sec.open_table(str(lake)))
-    assert found["file"].to_pylist() == [f"day=2024-01-0{day}/rows.parquet" for day in (1, 2, 3, 4)]
-    assert found["partition"].to_pylist() == [{"day": dt.date(2024, 1, day)} for day in (1, 2, 3, 4)]
-    assert found["indexed"].to_pylist() == [True, False, True, False]
-    assert found["row_count"].to_pylist() == [40, None, 40, None]
-    assert found["bytes"].to_pylist() == [(lake / name).stat().st_size for name in found["file"].to_pylist()]
-    modified = [(lake / name).stat().st_mtime_ns for name in found["file"].to_pylist()]
-    assert found["modified"].cast(pa.int64()).to_pylist() == modified
+    files = sec.inspect.files(sec.open_table(str(lake)))
+    assert files["file"].to_pylist() == [f"day=2024-01-0{day}/rows.parquet" for day in (1, 2, 3, 4)]
+    assert files["partition"].to_pylist() == [{"day": dt.date(2024, 1, day)} for day in (1, 2, 3, 4)]
+    assert files["indexed"].to_pylist() == [True, False, True, False]
+    assert files["row_count"].to_pylist() == [40, None, 40, None]
+    assert files["bytes"].to_pylist() == [(lake / name).stat().st_size for name in files["file"].to_pylist()]
+    modified = [(lake / name).stat().st_mtime_ns for name in files["file"].to_pylist()]
+    assert files["modified"].cast(pa.int64()).to_pylist() == modified
 
 
 # ---- blocks and segments ---------------------------------------------------------------------------------------------
@@ -271,30 +274,34 @@ def test_files_of_a_directory(lake: Path) -> None:
 @pytest.mark.parametrize("format_", ["directory", "iceberg"])
 def test_blocks_are_those_of_a_plan_of_everything(lake: Path, events: Table, format_: str) -> None:
     table: Any = sec.open_table(str(lake)) if format_ == "directory" else sec.open_table(events)
-    found = sec.inspect.blocks(table)
+    blocks = sec.inspect.blocks(table)
     plan = sec.prune(table, "TRUE", strict=True).blocks
     columns = ["file", "row_group", "row_count", "bytes"]
-    assert found.select(columns).to_pylist() == sorted(
+    assert blocks.select(columns).to_pylist() == sorted(
         plan.select(columns).to_pylist(), key=lambda row: [*row.values()]
     )
     indexed = dict(zip(*(sec.inspect.files(table)[name].to_pylist() for name in ("file", "indexed")), strict=True))
-    for block in found.to_pylist():
+    for block in blocks.to_pylist():
         assert (block["segment"] is not None) == indexed[block["file"]]
 
 
 def test_segments(lake: Path, events: Table) -> None:
-    found = sec.inspect.segments(sec.open_table(str(lake))).to_pylist()
-    assert [each["files"] for each in found] == [1, 1, 1]
-    assert [each["live_files"] for each in found] == [1, 0, 1]  # one was changed since
-    assert [(each["lower"]["id"], each["upper"]["id"]) for each in found] == [(100, 139), (200, 239), (300, 339)]
-    sizes = [(lake / "_secateur" / each["name"]).stat().st_size for each in found]
-    assert [each["bytes"] for each in found] == sizes
+    segments = sec.inspect.segments(sec.open_table(str(lake))).to_pylist()
+    assert [segment["files"] for segment in segments] == [1, 1, 1]
+    assert [segment["live_files"] for segment in segments] == [1, 0, 1]  # one was changed since
+    assert [(segment["lower"]["id"], segment["upper"]["id"]) for segment in segments] == [
+        (100, 139),
+        (200, 239),
+        (300, 339),
+    ]
+    sizes = [(lake / "_secateur" / segment["name"]).stat().st_size for segment in segments]
+    assert [segment["bytes"] for segment in segments] == sizes
     of_iceberg = sec.inspect.segments(sec.open_table(events)).to_pylist()
-    assert [(each["lower"], each["upper"]) for each in of_iceberg] == [
+    assert [(segment["lower"], segment["upper"]) for segment in of_iceberg] == [
         ({"id": 0}, {"id": 23}),
         ({"id": 24}, {"id": 29}),
     ]
-    assert sum(each["row_count"] for each in of_iceberg) == 30
+    assert sum(segment["row_count"] for segment in of_iceberg) == 30
 
 
 def test_an_index_calls_columns_as_the_table_does_now(events: Table) -> None:
@@ -309,12 +316,12 @@ def test_an_index_calls_columns_as_the_table_does_now(events: Table) -> None:
 
 
 def test_coverage_of_a_directory(lake: Path) -> None:
-    found = sec.inspect.coverage(sec.open_table(str(lake)))
-    assert {(row["column"], row["structure"]) for row in found.to_pylist()} == {
+    coverage = sec.inspect.coverage(sec.open_table(str(lake)))
+    assert {(row["column"], row["structure"]) for row in coverage.to_pylist()} == {
         *((name, what) for name in ("id", "name", "ts") for what in ("zone map", "pages")),
         ("id", "postings"),
     }
-    for row in found.to_pylist():
+    for row in coverage.to_pylist():
         assert (row["files"], row["blocks"], row["row_count"]) == (2, 4, 80)
         assert (row["files_without_entry"], row["files_changed"], row["files_without_structure"]) == (1, 1, 0)
         assert row["why"] == "1 file not in the index, 1 file changed since"
@@ -322,11 +329,11 @@ def test_coverage_of_a_directory(lake: Path) -> None:
 
 def test_coverage_of_an_iceberg_table(events: Table) -> None:
     table = sec.open_table(events)
-    found = sec.inspect.coverage(table)
-    ngram = by_name(found, column="name", structure="ngram")
+    coverage = sec.inspect.coverage(table)
+    ngram = by_name(coverage, column="name", structure="ngram")
     assert (ngram["setting"], ngram["files"], ngram["row_count"]) == ("3 bytes", 4, 30)
     assert ngram["why"] == "4 files not in the index"
-    assert "have no order" in by_name(found, column="tags")["why"]
+    assert "have no order" in by_name(coverage, column="tags")["why"]
     past = sec.inspect.coverage(sec.open_table(events, ref="indexed"))
     assert by_name(past, column="id", structure="bloom")["why"] is None
 
@@ -359,19 +366,20 @@ def run(*arguments: str | Path) -> Any:
 def test_every_table_is_shown(lake: Path, events: Table, name: str) -> None:
     for place in (str(lake), events.metadata_location):
         table = getattr(sec.inspect, name)(sec.open_table(place))
-        told = json.loads(run("inspect", place, name, "--json").stdout)
-        assert [list(row) for row in told] == [table.column_names] * len(table)
+        parsed = json.loads(run("inspect", place, name, "--json").stdout)
+        assert [list(row) for row in parsed] == [table.column_names] * len(table)
         text = run("inspect", place, name)
         assert text.exit_code == 0
         assert len(text.stdout.splitlines()) == 2 + len(table)
 
 
 def test_columns_of_an_index_are_named_as_in_the_table(events: Table) -> None:
-    told = {
-        each["name"]: each for each in json.loads(run("inspect", events.metadata_location, "--json").stdout)["columns"]
+    columns_by_name = {
+        column["name"]: column
+        for column in json.loads(run("inspect", events.metadata_location, "--json").stdout)["columns"]
     }
-    assert list(told) == ["id", "name", "ts"]
-    assert (told["id"]["filters"], told["id"]["sort_key"]) == (["bloom"], 1)
+    assert list(columns_by_name) == ["id", "name", "ts"]
+    assert (columns_by_name["id"]["filters"], columns_by_name["id"]["sort_key"]) == (["bloom"], 1)
 
 
 def test_commands_choose_a_snapshot(events: Table) -> None:

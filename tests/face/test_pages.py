@@ -98,8 +98,8 @@ def test_the_page_needs_nothing_else(write_table: WriteTable, tmp_path: Path) ->
     assert Parts(text).blocks("bounds").keys() <= {"pruned", "read"}
     plan = sec.prune(sec.open_table(str(root)), "id = 137")
     assert "<html" not in plan._repr_html_() and "fate" in plan._repr_html_()
-    own = CliRunner().invoke(main, ["demo", str(root), "id = 137", "--directory", str(tmp_path / "own")])
-    assert own.exit_code == 0, own.output
+    named = CliRunner().invoke(main, ["demo", str(root), "id = 137", "--directory", str(tmp_path / "own")])
+    assert named.exit_code == 0, named.output
     assert Parts((tmp_path / "own" / "plan.html").read_text()).blocks("fate")["read"] == 1
     assert not list(root.glob("_*"))
 
@@ -117,8 +117,8 @@ def test_strips_of_any_length(n: int, seed: int, million: bool) -> None:
     assert drawn.count("M") <= 3 * MOST_ACROSS
     lower = rng.integers(0, 1000, n)
     bounds = ColumnBounds(Field(("c",), pa.int64()), lower, lower + rng.integers(0, 9, n), rng.random(n) < 0.9)
-    shown = Parts(bounds_map(bounds, fates)).blocks("bounds")
-    assert sum(shown.values()) == int(bounds.known.sum())
+    known_blocks = Parts(bounds_map(bounds, fates)).blocks("bounds")
+    assert sum(known_blocks.values()) == int(bounds.known.sum())
 
 
 def test_a_million_blocks_are_a_small_page() -> None:

@@ -266,9 +266,9 @@ def test_the_command(lake: str, log: Path) -> None:
     (built,) = sec.tune(lake, budget="50%").to_build
     assert f"secateur refresh {lake} --{built.structure} user" in text.stdout
     assert f"secateur tune {lake} --budget" in text.stdout
-    shown = json.loads(run(main, ["tune", lake, "--budget", "50%", "--log", str(log), "--json"]).stdout)
-    assert [item["action"] for item in shown["structures"]] == ["build"]
-    assert shown["bytes_then"] < shown["bytes_now"]
+    parsed = json.loads(run(main, ["tune", lake, "--budget", "50%", "--log", str(log), "--json"]).stdout)
+    assert [item["action"] for item in parsed["structures"]] == ["build"]
+    assert parsed["bytes_then"] < parsed["bytes_now"]
     applied = run(main, ["tune", lake, "--budget", "50%", "--apply"])
     assert applied.exit_code == 0, applied.output
     assert getattr(sec.describe_index(lake), built.structure) == ("user",)

@@ -79,9 +79,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(built: Path, tmp_path: Path) -> Path:
     """A copy, to lie in."""
-    found = tmp_path / "table"
-    shutil.copytree(built, found)
-    return found
+    table_root = tmp_path / "table"
+    shutil.copytree(built, table_root)
+    return table_root
 
 
 def here(work: Callable[[Sequence[int]], Iterator[bytes]], n: int) -> Iterator[bytes]:
@@ -95,12 +95,12 @@ def found_in(table: Table, share: float | None = 1.0) -> AuditFindings:
 
 
 def test_a_true_index_is_found_true(built: Path) -> None:
-    found = found_in(sec.open_table(str(built)))
-    assert found.faults == []
-    assert found.skipped == []
-    assert (found.blocks, found.rows) == (18, 180)
-    assert found.values > 7 * 180
-    assert set(found.drawn) == set(range(6))
+    verification = found_in(sec.open_table(str(built)))
+    assert verification.faults == []
+    assert verification.skipped == []
+    assert (verification.blocks, verification.rows) == (18, 180)
+    assert verification.values > 7 * 180
+    assert set(verification.drawn) == set(range(6))
 
 
 def test_a_share_of_the_blocks_is_read(built: Path) -> None:
@@ -113,9 +113,9 @@ def test_a_share_of_the_blocks_is_read(built: Path) -> None:
 def test_statistics_of_every_type_are_true(chosen: list[Any]) -> None:
     """NaN, NULL, cut texts, missing columns: what a build records, the audit finds right."""
     with written(chosen, len(chosen)) as table:
-        found = found_in(table)
-        assert found.faults == []
-        assert found.rows == sum(len(part) for _, part, _ in chosen)
+        verification = found_in(table)
+        assert verification.faults == []
+        assert verification.rows == sum(len(part) for _, part, _ in chosen)
 
 
 WORDS = 4  # arrays of the zone map of 64-bit keys: lower, upper, null count, NaN count
@@ -133,7 +133,7 @@ def with_a_gap(arrays: list[np.ndarray]) -> list[np.ndarray]:
 def shorter_text(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """The upper bound of the second block is empty."""
     half = (len(arrays) - 2) // 2
-    changed = [each.copy() for each in arrays]
+    changed = [array.copy() for array in arrays]
     for word in changed[half : 2 * half]:
         word[1] = 0
     return changed
@@ -204,16 +204,18 @@ def test_a_node_that_denies_its_segments_is_told_without_spark(root: Path) -> No
     assert len(tree.begin) > 2
     assert sec.verify_index(sec.open_table(str(root))).sound
     lie_in_snapshot(root / "_secateur", "tree/0", element(1, tree.begin[1], 0))
-    found = sec.verify_index(sec.open_table(str(root)))
-    assert any(f"node {tree.begin[1]} of the tree of id denies what is below it" in fault for fault in found.faults)
+    verification = sec.verify_index(sec.open_table(str(root)))
+    assert any(
+        f"node {tree.begin[1]} of the tree of id denies what is below it" in fault for fault in verification.faults
+    )
 
 
 def test_progress_is_told(built: Path) -> None:
     steps: list[tuple[str, int, int]] = []
-    found = sec.verify_index(sec.open_table(str(built)), on_progress=lambda *step: steps.append(step))
-    assert found.sound
+    verification = sec.verify_index(sec.open_table(str(built)), on_progress=lambda *step: steps.append(step))
+    assert verification.sound
     assert [done for what, done, _ in steps if what == "index files"] == list(range(1, len(steps) + 1))
-    assert steps[-1][1] == steps[-1][2] > found.segments
+    assert steps[-1][1] == steps[-1][2] > verification.segments
 
 
 @pytest.mark.parametrize("arguments", [{"sample": 0.0}, {"sample": 1.5}, {"sample": 0.5}, {"predicates": ["id = 1"]}])
@@ -226,12 +228,12 @@ GIVEN = ["id = 14", "maybe IS NULL AND id < 30", "text LIKE '%25 at%'", "name = 
 
 
 def test_spark_proves_statistics_and_plans(spark: SparkSession, built: Path) -> None:
-    found = sec.verify_index(
+    verification = sec.verify_index(
         sec.open_table(str(built)), spark=spark, sample=1.0, predicates=GIVEN, random_predicates=8, seed=3
     )
-    audit = found.audit
+    audit = verification.audit
     assert audit is not None
-    assert found.sound, audit.faults
+    assert verification.sound, audit.faults
     assert (audit.blocks, audit.covered_blocks, audit.rows, audit.seed) == (18, 18, 180, 3)
     assert len(audit.predicates) == len(GIVEN) + 8
     assert audit.predicates[: len(GIVEN)] == tuple(GIVEN)
@@ -243,24 +245,29 @@ def test_spark_names_the_rows_that_a_lie_loses(spark: SparkSession, root: Path) 
     lie_in_segment(root / "_secateur", "zone/0", element(0, 1, 15))
     lie_in_segment(root / "_secateur", "page/0", element(2, 0, 3))
     table = sec.open_table(str(root))
-    found = sec.verify_index(table, spark=spark, sample=1.0, predicates=["id = 14", "id = 1"], random_predicates=0)
-    assert found.audit is not None
-    assert not found.sound
-    lost = {(row.predicate, row.file, row.row_group, row.position) for row in found.audit.lost_rows}
+    verification = sec.verify_index(
+        table, spark=spark, sample=1.0, predicates=["id = 14", "id = 1"], random_predicates=0
+    )
+    assert verification.audit is not None
+    assert not verification.sound
+    lost = {(row.predicate, row.file, row.row_group, row.position) for row in verification.audit.lost_rows}
     assert lost == {("id = 14", "0.parquet", 1, 4), ("id = 1", "0.parquet", 0, 1)}
-    text = next(str(row) for row in found.audit.lost_rows if row.position == 4)
+    text = next(str(row) for row in verification.audit.lost_rows if row.position == 4)
     assert "id = 14" in text
     assert "left out by the stage 'zone maps'" in text
-    assert {fault.statistic for fault in found.audit.contradictions} == {"the lower bound", "the lower bound of page 0"}
+    assert {fault.statistic for fault in verification.audit.contradictions} == {
+        "the lower bound",
+        "the lower bound of page 0",
+    }
 
 
 def test_what_is_random_finds_lies_too(spark: SparkSession, root: Path) -> None:
     """Bloom filters without a bit: a few of the random predicates ask for a value."""
     lie_in_filters(root / "_secateur", 0, np.zeros_like)
-    found = sec.verify_index(sec.open_table(str(root)), spark=spark, sample=1.0, random_predicates=24, seed=1)
-    assert found.audit is not None
-    assert found.audit.lost_rows
-    assert all("`id`" in row.predicate for row in found.audit.lost_rows)
+    verification = sec.verify_index(sec.open_table(str(root)), spark=spark, sample=1.0, random_predicates=24, seed=1)
+    assert verification.audit is not None
+    assert verification.audit.lost_rows
+    assert all("`id`" in row.predicate for row in verification.audit.lost_rows)
 
 
 def test_files_beside_the_index_and_values_of_directories(spark: SparkSession, tmp_path: Path) -> None:
@@ -269,31 +276,31 @@ def test_files_beside_the_index_and_values_of_directories(spark: SparkSession, t
         write_file(root / f"p={i}" / "a.parquet", rows(100 * i), row_group_size=GROUP)
     index_here(sec.open_table(str(root)), OPTIONS)
     write_file(root / "p=7" / "new.parquet", rows(700), row_group_size=GROUP)
-    told = {"predicates": ["p = 2", "p = 7 AND id < 705"], "random_predicates": 2, "seed": 5}
-    found = sec.verify_index(sec.open_table(str(root)), spark=spark, **told)
-    assert found.audit is not None
-    assert found.audit.faults == found.audit.skipped == ()
-    assert (found.files_covered, found.files_uncovered, found.audit.covered_blocks) == (3, 1, 18)
-    assert found.audit.pruned_rows > 3 * ROWS
+    settings = {"predicates": ["p = 2", "p = 7 AND id < 705"], "random_predicates": 2, "seed": 5}
+    verification = sec.verify_index(sec.open_table(str(root)), spark=spark, **settings)
+    assert verification.audit is not None
+    assert verification.audit.faults == verification.audit.skipped == ()
+    assert (verification.files_covered, verification.files_uncovered, verification.audit.covered_blocks) == (3, 1, 18)
+    assert verification.audit.pruned_rows > 3 * ROWS
 
 
 def test_rows_that_iceberg_deleted_stay_deleted(spark: SparkSession, tmp_path: Path) -> None:
     """Statistics are of all rows of a file; predicates are proven on those that live."""
-    own = rows(0).drop_columns(["wide", "tags"])
+    columns = rows(0).drop_columns(["wide", "tags"])
     properties = {"write.parquet.row-group-limit": str(GROUP)}
-    made = catalog_in(tmp_path).create_table("db.t", own.schema, properties=properties)
-    made.append(own)
+    made = catalog_in(tmp_path).create_table("db.t", columns.schema, properties=properties)
+    made.append(columns)
     (path,) = (task.file.file_path for task in made.scan().plan_files())
     deleted = committed(made, [position_deletes(made, [(path, 14)]), equality_deletes(made, "id", [16])])
     index_here(sec.open_table(deleted), BuildOptions())
-    told: dict[str, Any] = {"spark": spark, "sample": 1.0, "random_predicates": 6, "seed": 5}
-    found = sec.verify_index(sec.open_table(deleted), **told)
-    assert found.audit is not None
-    assert found.sound, found.audit.faults
-    assert (found.audit.blocks, found.audit.skipped) == (6, ())
+    settings: dict[str, Any] = {"spark": spark, "sample": 1.0, "random_predicates": 6, "seed": 5}
+    verification = sec.verify_index(sec.open_table(deleted), **settings)
+    assert verification.audit is not None
+    assert verification.sound, verification.audit.faults
+    assert (verification.audit.blocks, verification.audit.skipped) == (6, ())
     lie_in_segment(Path(made.location().removeprefix("file://")) / "_secateur", "zone/0", element(1, 1, 12))
-    told |= {"predicates": ["id = 14", "id = 16", "id = 15"], "random_predicates": 0}
-    wrong = sec.verify_index(sec.open_table(deleted), **told).audit
+    settings |= {"predicates": ["id = 14", "id = 16", "id = 15"], "random_predicates": 0}
+    wrong = sec.verify_index(sec.open_table(deleted), **settings).audit
     assert wrong is not None
     assert [(row.predicate, row.position) for row in wrong.lost_rows] == [("id = 15", 5)]
     assert [fault.column for fault in wrong.contradictions] == ["id"]
@@ -308,8 +315,8 @@ def test_the_command_line_compares_with_the_data(spark: SparkSession, root: Path
     lie_in_segment(root / "_secateur", "zone/0", element(0, 1, 15))
     failed = CliRunner().invoke(main, [*asked, "--json"])
     assert failed.exit_code == 1
-    told = json.loads(failed.stdout)
-    assert told["sound"] is False
-    assert {(row["file"], row["row_group"], row["position"]) for row in told["audit"]["lost_rows"]} >= {
+    parsed = json.loads(failed.stdout)
+    assert parsed["sound"] is False
+    assert {(row["file"], row["row_group"], row["position"]) for row in parsed["audit"]["lost_rows"]} >= {
         ("0.parquet", 1, 4)
     }

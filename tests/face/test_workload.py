@@ -116,12 +116,15 @@ def test_the_most_expensive_shape_comes_first(lake: Path, log: Path) -> None:
     for i in range(3):
         sec.prune(str(lake), f"id = {i}")
     sec.prune(str(lake), "name > 'a'")
-    found = sec.workload(str(lake))
-    assert [(use.shape, use.plans, use.literals) for use in found.shapes] == [("`name` > ?", 1, 1), ("`id` = ?", 3, 3)]
-    dear, cheap = found.shapes
+    workload = sec.workload(str(lake))
+    assert [(use.shape, use.plans, use.literals) for use in workload.shapes] == [
+        ("`name` > ?", 1, 1),
+        ("`id` = ?", 3, 3),
+    ]
+    dear, cheap = workload.shapes
     assert dear.bytes_read == dear.bytes_before == cheap.bytes_before // 3
     assert cheap.blocks_read == 3
-    assert found.bytes_read == dear.bytes_read + cheap.bytes_read
+    assert workload.bytes_read == dear.bytes_read + cheap.bytes_read
     assert cheap.bytes_after_stage["pages"] == cheap.bytes_read
     assert cheap.first <= cheap.last
 
@@ -139,8 +142,8 @@ def test_lines_that_are_no_plan_are_counted(lake: Path, log: Path) -> None:
     sec.prune(str(lake), "id = 1")
     line = log.read_text()
     log.write_text(line + line[: len(line) // 2] + "\n" + '[1]\n{"table": 1}\n\n' + line)
-    found = sec.workload(log=log)
-    assert (found.plans, found.unreadable) == (2, 3)
+    workload = sec.workload(log=log)
+    assert (workload.plans, workload.unreadable) == (2, 3)
 
 
 def test_a_table_is_found_by_its_name(lake: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +173,8 @@ def test_the_command(lake: Path, log: Path, tmp_path: Path) -> None:
     text = run(main, ["workload", str(lake)])
     assert text.exit_code == 0
     assert "`id` = ?" in text.stdout
-    told = json.loads(run(main, ["workload", str(lake), "--log", str(log), "--json"]).stdout)
-    assert told["shapes"][0]["plans"] == 1
+    parsed = json.loads(run(main, ["workload", str(lake), "--log", str(log), "--json"]).stdout)
+    assert parsed["shapes"][0]["plans"] == 1
     page = tmp_path / "workload.html"
     assert run(main, ["workload", "--html", str(page)]).exit_code == 0
     assert page.read_text() == workload_page(sec.workload())

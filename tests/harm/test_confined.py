@@ -47,15 +47,15 @@ def lake(write_table: WriteTable, tmp_path: Path) -> Path:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The Parquet files that are opened while a test runs."""
-    found: list[str] = []
+    paths: list[str] = []
     real = parquet_file.open_data
 
     def watched(filesystem: pa.fs.FileSystem, path: str, *others: Any) -> pa.NativeFile:
-        found.append(path)
+        paths.append(path)
         return real(filesystem, path, *others)
 
     monkeypatch.setattr(parquet_file, "open_data", watched)
-    return found
+    return paths
 
 
 def rewrite(root: Path, change: Callable[[bytes], bytes]) -> None:
@@ -82,13 +82,13 @@ def test_entries_for_files_outside_are_not_followed(
     outside = path.format(tmp=tmp_path)
     rewrite(lake, lambda data: with_arrays(data, SNAPSHOT, {"paths": texts(outside, "b.parquet")}).data)
     if not listed:
-        rewrite(lake, lambda data: with_contents(data, lambda told: told["meta"].update(listing="0" * 32)))
+        rewrite(lake, lambda data: with_contents(data, lambda contents: contents["meta"].update(listing="0" * 32)))
     assert matching(lake, "id >= 0") == list(range(200))
     assert matching(lake, "id = 42 OR id = 142 OR id > 999999") == [42, 142]
     with suppress(SecateurError):
         sec.verify_index(sec.open_table(lake))
         sec.inspect.blocks(sec.open_table(lake))
-    assert {Path(each).resolve().parent for each in opened} == {lake}
+    assert {Path(name).resolve().parent for name in opened} == {lake}
 
 
 @pytest.mark.parametrize("name", ["../../secret", "segments/../../../secret", "{tmp}/secret"])
@@ -100,7 +100,7 @@ def test_names_that_lead_out_are_neither_read_nor_removed(lake: Path, tmp_path: 
     wrong = name.format(tmp=tmp_path)
     if chunk == "manifests":
         made_of = {"id": 1, "manifests": wrong, "size": secret.stat().st_size}
-        rewrite(lake, lambda data: with_contents(data, lambda told: told["meta"].update(made_of=made_of)))
+        rewrite(lake, lambda data: with_contents(data, lambda contents: contents["meta"].update(made_of=made_of)))
     else:
         rewrite(lake, lambda data: with_arrays(data, SNAPSHOT, {chunk: first_named(wrong)}).data)
     table = sec.open_table(lake)
@@ -160,9 +160,9 @@ def keep(store: FileStore, manifests: Mapping[ManifestKey, Manifest]) -> None:
     store.delete(file.name)
     store.put(file.name, data)
     name = "snapshots/0000000001.snapshot"
-    told = store.read(name, 0, store.size(name))
+    content = store.read(name, 0, store.size(name))
     store.delete(name)
-    store.put(name, with_contents(told, lambda contents: contents["meta"]["made_of"].update(size=len(data))))
+    store.put(name, with_contents(content, lambda contents: contents["meta"]["made_of"].update(size=len(data))))
 
 
 @pytest.mark.parametrize(

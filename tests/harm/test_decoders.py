@@ -45,8 +45,8 @@ def bounded_memory() -> Iterator[None]:
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_builds_write_is_read(name: str) -> None:
     """And what was found by fuzzing is refused as it should be."""
-    found = [path.read_bytes() for path in sorted(CORPUS.glob(f"{name}-*"))]
-    for data in [*seeds(name), *found]:
+    stored = [path.read_bytes() for path in sorted(CORPUS.glob(f"{name}-*"))]
+    for data in [*seeds(name), *stored]:
         with within(MOST_SECONDS):
             run(name, data)
 

@@ -197,7 +197,7 @@ def test_a_fault_that_no_part_of_a_stage_confines(
 
 def left_by_filters(plan: Scan) -> set[tuple[int, int]]:
     """The blocks that filters left: file and row group."""
-    (left,) = (each for each in plan.trail if each.stage == "filters")
+    (left,) = (step for step in plan.trail if step.stage == "filters")
     assert isinstance(left, LeftBlocks)
     return set(zip(left.blocks.file.tolist(), left.blocks.row_group.tolist(), strict=True))
 
@@ -227,7 +227,7 @@ def test_verify_names_the_fault(golden: Path, name: str) -> None:
     data = bytearray(file.read_bytes())
     data[40] ^= 1
     file.write_bytes(bytes(data))
-    found = sec.verify_index(sec.open_table(str(golden)))
-    assert not found.sound
-    assert "checksum" in found.faults[0]
-    assert file.name in found.faults[0]
+    verification = sec.verify_index(sec.open_table(str(golden)))
+    assert not verification.sound
+    assert "checksum" in verification.faults[0]
+    assert file.name in verification.faults[0]

@@ -137,7 +137,7 @@ SEGMENT_LIES = [
     ("zone/2", cast(1, "<i8")),
     ("page/0", cast(0, "<u8")),
     ("page/0", cast(1, "<u8")),
-    ("page/0", lambda a: [np.array([0, 3, 2, 4, 2], np.uint64), np.zeros(2, np.int64), *(each[:2] for each in a[2:])]),
+    ("page/0", lambda a: [np.array([0, 3, 2, 4, 2], np.uint64), np.zeros(2, np.int64), *(b[:2] for b in a[2:])]),
     ("place/0", cast(0, "<i4")),
     *(("size-class/0", cast(0, dtype)) for dtype in ("<i4", "<u2", "<i1")),
     ("size-class/0", to(0, 6, 6, 8)),
@@ -241,10 +241,10 @@ def test_blocks_that_are_claimed_take_no_memory(tmp_path: Path, number: int) -> 
     path.write_bytes(with_arrays(path.read_bytes(), SNAPSHOT, claims).data)
     tracemalloc.start()
     plan = sec.prune(sec.open_table(str(tmp_path)), "id = 7")
-    found = plan.to_arrow()["id"].to_pylist()
+    ids = plan.to_arrow()["id"].to_pylist()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found == [7]
+    assert ids == [7]
     assert plan.report.degraded
     assert peak < 16_000_000
 
@@ -268,10 +268,10 @@ def test_blocks_of_a_file_that_is_gone_take_no_memory(tmp_path: Path, number: in
         (tmp_path / "b.parquet").unlink()
     tracemalloc.start()
     plan = sec.prune(sec.open_table(str(tmp_path)), "id = 7")
-    found = plan.to_arrow()["id"].to_pylist()
+    ids = plan.to_arrow()["id"].to_pylist()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found == [7] * (1 if gone else 2)
+    assert ids == [7] * (1 if gone else 2)
     assert plan.report.degraded
     assert peak < 16_000_000
 

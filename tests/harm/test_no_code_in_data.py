@@ -31,10 +31,10 @@ CODE = {"eval", "exec", "compile", "__import__"}
 
 def offences(module: Module) -> Iterator[str]:
     for line, imported in imports(module):
-        own = SPARKS_OWN.get(module.file)
-        if any(is_in(imported, each) for each in UNPICKLERS) or is_in(imported, "pyspark.serializers"):
+        allowed = SPARKS_OWN.get(module.file)
+        if any(is_in(imported, unpickler) for unpickler in UNPICKLERS) or is_in(imported, "pyspark.serializers"):
             yield f"{module.file}:{line}: {imported}"
-        if is_in(imported, "pyspark.cloudpickle") and own != imported:
+        if is_in(imported, "pyspark.cloudpickle") and allowed != imported:
             yield f"{module.file}:{line}: {imported}"
     for node in ast.walk(module.tree):
         match node:
@@ -50,8 +50,8 @@ def offences(module: Module) -> Iterator[str]:
 
 
 def test_nothing_is_unpickled_or_run() -> None:
-    found = [offence for module in modules(ROOT) for offence in offences(module)]
-    assert not found, "\n" + "\n".join(found)
+    every_offence = [offence for module in modules(ROOT) for offence in offences(module)]
+    assert not every_offence, "\n" + "\n".join(every_offence)
 
 
 @pytest.mark.parametrize(

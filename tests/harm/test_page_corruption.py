@@ -36,7 +36,7 @@ def test_changed_bytes_and_truncated_files() -> None:
     """What a read knows already is harmed, and what it still has to read."""
     counts = harmed("flips", 0, 1 if NIGHTLY else 97)
     assert all(
-        counts[each] for each in ("known right", "known refused", "read right", "read refused", "refused footer")
+        counts[outcome] for outcome in ("known right", "known refused", "read right", "read refused", "refused footer")
     )
 
 

@@ -53,8 +53,8 @@ def uri(place: Callable[[str], str]) -> str:
 
 def silent(*said: object) -> None:
     """Requires that nothing said has the word."""
-    for each in said:
-        text = each if isinstance(each, str) else repr(each)
+    for part in said:
+        text = part if isinstance(part, str) else repr(part)
         assert CANARY not in text.lower(), text
 
 
@@ -84,7 +84,7 @@ def test_nothing_says_what_a_location_carries(
     silent(plan.blocks.to_pylist(), *(plan.why(file, 0) for file in plan.files))
     silent(sec.describe_index(table), sec.verify_index(table), sec.vacuum_index(table, dry_run=True))
     tables = (sec.inspect.snapshots, sec.inspect.manifests, sec.inspect.files, sec.inspect.blocks, sec.inspect.segments)
-    silent(*(each(table).to_pylist() for each in (*tables, sec.inspect.coverage)))
+    silent(*(inspected(table).to_pylist() for inspected in (*tables, sec.inspect.coverage)))
     silent(caplog.text)
     names = s3.names(f"{tmp_path.name}/index")
     assert len(names) >= 3
@@ -120,11 +120,13 @@ def test_files_are_chosen_by_uris_with_credentials(uri: str) -> None:
 def test_no_command_says_what_a_location_carries(uri: str, arguments: list[str]) -> None:
     index_here(sec.open_table(uri), OPTIONS)
     before = 2 if arguments[0].startswith("--") else 1
-    found = CliRunner().invoke(main, [*arguments[:before], uri, *arguments[before:]])
+    outcome = CliRunner().invoke(main, [*arguments[:before], uri, *arguments[before:]])
     silent(
-        found.output, found.stderr, *(["".join(traceback.format_exception(found.exception))] if found.exception else [])
+        outcome.output,
+        outcome.stderr,
+        *(["".join(traceback.format_exception(outcome.exception))] if outcome.exception else []),
     )
-    assert found.output
+    assert outcome.output
 
 
 def test_a_table_that_is_not_indexed_or_not_there(uri: str, place: Callable[[str], str]) -> None:
@@ -153,17 +155,17 @@ def test_a_store_that_denies_access(uri: str, s3: S3Server) -> None:
             (SecateurError, lambda: sec.drop_index(table)),
             (SecateurError, lambda: index_here(table, OPTIONS)),
         ):
-            told = said(error, ask)
-            silent(told)
-            assert "AWS_ACCESS_KEY_ID" in told
+            message = said(error, ask)
+            silent(message)
+            assert "AWS_ACCESS_KEY_ID" in message
 
 
 def said(error: type[Exception], ask: Callable[[], object]) -> str:
     """The whole traceback of an error that is raised."""
     with pytest.raises(error) as raised:
         ask()
-    shown = traceback.TracebackException.from_exception(raised.value, capture_locals=False)
-    return str(raised.value) + "".join(shown.format_exception_only())
+    trace = traceback.TracebackException.from_exception(raised.value, capture_locals=False)
+    return str(raised.value) + "".join(trace.format_exception_only())
 
 
 # ---- Iceberg ---------------------------------------------------------------------------------------------------------
@@ -219,11 +221,11 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize(("location", "shown"), SHOWN)
-def test_locations_are_shown_without_credentials(location: str, shown: str) -> None:
-    assert redacted_location(location) == shown
-    assert redacted_location(shown) == shown
-    assert not has_secrets(shown)
+@pytest.mark.parametrize(("location", "expected"), SHOWN)
+def test_locations_are_shown_without_credentials(location: str, expected: str) -> None:
+    assert redacted_location(location) == expected
+    assert redacted_location(expected) == expected
+    assert not has_secrets(expected)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_locations_that_carry_credentials(location: str, tells: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("cannot parse 's3://AK:S/K@bucket/x'", "cannot parse 's3://***@bucket/x'"),
         ("cannot parse s3a://AK@bucket/x.", "cannot parse s3a://***@bucket/x."),
@@ -254,6 +256,6 @@ def test_locations_that_carry_credentials(location: str, tells: bool) -> None:
         ("abfss://container@account/x is missing", "abfss://container@account/x is missing"),
     ],
 )
-def test_texts_are_shown_without_credentials(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown
-    assert without_secrets(shown) == shown
+def test_texts_are_shown_without_credentials(text: str, expected: str) -> None:
+    assert without_secrets(text) == expected
+    assert without_secrets(expected) == expected

@@ -132,9 +132,9 @@ def test_pruning_rates_are_told_by_technique(spark: SparkSession, data: Path) ->
     result = run_json("pruning_rates", data)
     check(result, "pruning_rates")
     formats = [f"{name}, {order}" for name in ("events", "logs") for order in ("generated", "clustered")]
-    own = {f"{each}, {format_}" for each in formats for format_ in ("directory", "Iceberg", "Delta")}
+    of_events_and_logs = {f"{table}, {format_}" for table in formats for format_ in ("directory", "Iceberg", "Delta")}
     sql = {f"TPC-H, {order}, SQL" for order in ("generated", "clustered")}
-    assert own | sql <= {kept["table"] for kept in result["kept"]}
+    assert of_events_and_logs | sql <= {kept["table"] for kept in result["kept"]}
     blocks = [kept for kept in result["kept"] if kept["unit"] == "blocks" and kept["pruned"]]
     assert all(sum(kept["pruned"].values()) == kept["total"] - kept["kept"]["secateur"] for kept in blocks)
     peers = {name for kept in blocks for name in kept["kept"]}

@@ -46,7 +46,9 @@ from secateur.scan import Scan
 from tests.support.profiles import FULL
 
 ROOT = Path(__file__).parents[2]
-FORMATS_OF = {number: [each for each in FORMATS if bug.cases_of(each)] for number, bug in sorted(CLASSES.items())}
+FORMATS_OF = {
+    number: [format_ for format_ in FORMATS if bug.cases_of(format_)] for number, bug in sorted(CLASSES.items())
+}
 NUMBERS = [*range(1, 52), 59]  # of the list of known bugs; those between are about what this project does not do
 APPLYING = [
     pytest.param(number, format, id=f"C{number}-{format}")
@@ -119,7 +121,7 @@ class Forgetful(SecateurScan):
 
     def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
         answers = super().prepare(place, questions)
-        return lambda: [each[1:] if isinstance(each, list) else each for each in answers()]
+        return lambda: [answer[1:] if isinstance(answer, list) else answer for answer in answers()]
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -143,7 +145,7 @@ def test_an_error_is_a_refusal(spark: SparkSession, oracle: Oracle) -> None:
     result = run_class(Unable(spark), oracle, CLASSES[39], "parquet")
     assert not result.lost
     assert len(result.refused) == result.asked == 21
-    assert all(told.endswith("NotImplementedError: not yet") for told in result.refused)
+    assert all(reason.endswith("NotImplementedError: not yet") for reason in result.refused)
 
 
 WHERE, SOME = Rows("a = 1"), Rows("a = 1", limit=2)
@@ -179,11 +181,11 @@ def test_answers_are_compared(
     extra: tuple[int, ...],
     right: bool,
 ) -> None:
-    found = compared(question, answer, truth, "")
-    assert (found is None) == right
-    if found is not None:
-        assert (found.lost, found.extra) == (lost, extra)
-        assert bool(found.values) == (not isinstance(question, Rows))
+    comparison = compared(question, answer, truth, "")
+    assert (comparison is None) == right
+    if comparison is not None:
+        assert (comparison.lost, comparison.extra) == (lost, extra)
+        assert bool(comparison.values) == (not isinstance(question, Rows))
 
 
 def test_a_refusal_loses_nothing() -> None:
@@ -215,8 +217,8 @@ def no_exam() -> Exam:
 
 
 def assert_read(table: IcebergTable) -> None:
-    found = StaticTable.from_metadata(f"file://{table.place().metadata}").scan().to_arrow()
-    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, table.rows.to_pylist()))
+    rows = StaticTable.from_metadata(f"file://{table.place().metadata}").scan().to_arrow()
+    assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, table.rows.to_pylist()))
 
 
 def test_footers_are_changed_as_told(tmp_path: Path) -> None:
@@ -258,13 +260,13 @@ def test_the_documentation_lists_them() -> None:
         assert (title, about) == (bug.title, bug.about)
         assert does
         applying = [format for format in FORMATS if bug.cases_of(format)]
-        assert formats == ", ".join([*applying, *(f"not {each}: {why}" for each, why in bug.outside.items())])
+        assert formats == ", ".join([*applying, *(f"not {format_}: {why}" for format_, why in bug.outside.items())])
 
 
 def test_the_command_lists_them() -> None:
-    found = CliRunner().invoke(main, ["--list", "--class", "16"])
-    assert found.exit_code == 0
-    assert "C16" in found.output and "NaN" in found.output
+    listed = CliRunner().invoke(main, ["--list", "--class", "16"])
+    assert listed.exit_code == 0
+    assert "C16" in listed.output and "NaN" in listed.output
     refused = CliRunner().invoke(main, ["--class", "52"])
     assert refused.exit_code == 2
     assert "no class 52; see --list" in refused.output

@@ -45,8 +45,8 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list[tuple[int, int]]) -> None:
     plan = sec.prune(sec.open_table(str(golden)), predicate, strict=True)
     assert plan.report.index == "snapshot 1, 2 segments, covers 2 of 2 files"
-    found = zip(plan.blocks["file"].to_pylist(), plan.blocks["row_group"].to_pylist(), strict=True)
-    assert [(int(file[5]), group) for file, group in found] == blocks
+    kept = zip(plan.blocks["file"].to_pylist(), plan.blocks["row_group"].to_pylist(), strict=True)
+    assert [(int(file[5]), group) for file, group in kept] == blocks
     assert sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()) == ids
 
 

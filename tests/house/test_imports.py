@@ -82,8 +82,8 @@ def test_every_layer_is_there() -> None:
 
 
 def test_the_package_keeps_the_direction() -> None:
-    found = [violation for module in modules(ROOT) for violation in violations(module)]
-    assert not found, "\n" + "\n".join(found)
+    wrong = [violation for module in modules(ROOT) for violation in violations(module)]
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 WRONG = [
@@ -158,10 +158,10 @@ def check(root: Path, file: str, source: str) -> list[str]:
 
 @pytest.mark.parametrize(("file", "source", "offence"), WRONG)
 def test_a_wrong_import_is_found(tmp_path: Path, file: str, source: str, offence: str) -> None:
-    found = check(tmp_path, file, source)
-    assert len(found) == 1, found
+    wrong = check(tmp_path, file, source)
+    assert len(wrong) == 1, wrong
     line = source.count("\n") + 1
-    assert found[0].startswith(f"secateur/{file}:{line}: {offence}: ")
+    assert wrong[0].startswith(f"secateur/{file}:{line}: {offence}: ")
 
 
 @pytest.mark.parametrize(("file", "source"), RIGHT)

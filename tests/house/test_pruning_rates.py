@@ -102,12 +102,12 @@ SCANS = (
 
 
 def test_techniques_count_what_those_before_them_left() -> None:
-    found = {each.name: each for each in techniques(SCANS)}
-    assert (found[ZONE_MAPS].before, found[ZONE_MAPS].pruned) == (70, 11)
-    assert (found[FILTERS].before, found[FILTERS].pruned, found[FILTERS].effective) == (59, 4, 1)
-    assert found[FILTERS].median == pytest.approx(0.8)
-    assert (found[JOINS].scans, found[JOINS].before, found[JOINS].pruned) == (2, 20, 14)
-    assert (found[LIMIT].before, found[LIMIT].pruned) == (9, 8)
+    by_name = {technique.name: technique for technique in techniques(SCANS)}
+    assert (by_name[ZONE_MAPS].before, by_name[ZONE_MAPS].pruned) == (70, 11)
+    assert (by_name[FILTERS].before, by_name[FILTERS].pruned, by_name[FILTERS].effective) == (59, 4, 1)
+    assert by_name[FILTERS].median == pytest.approx(0.8)
+    assert (by_name[JOINS].scans, by_name[JOINS].before, by_name[JOINS].pruned) == (2, 20, 14)
+    assert (by_name[LIMIT].before, by_name[LIMIT].pruned) == (9, 8)
     by_table = {group.table: group for group in groups(SCANS)}
     assert (by_table[DRAWN].all, by_table[DRAWN].kept, by_table[DRAWN].ideal) == (20, 6, 2)
 

@@ -49,6 +49,6 @@ def test_requests_wait_for_the_latency_at_once(s3: S3Server) -> None:
     assert (at_once.round_trips, in_turn.round_trips) == (1, 3)
     assert (at_once.counts, in_turn.counts) == ({"GET": 4}, {"GET": 2, "LIST": 1})
     assert at_once.sent == 16
-    assert [(each.name, each.range, each.status) for each in at_once.requests] == [
+    assert [(request.name, request.range, request.status) for request in at_once.requests] == [
         (f"/{s3.bucket}/latency/object", "2-5", 206)
     ] * 4

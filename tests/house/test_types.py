@@ -22,8 +22,8 @@ def mutable_fields(tree: ast.Module) -> Iterator[str]:
 
 
 def test_frozen_dataclasses_hold_nothing_that_changes() -> None:
-    found = {each for module in modules(ROOT) for each in mutable_fields(module.tree)}
-    assert not {each for each in found if each.split(".")[0] not in LISTS_OF_USERS}
+    mutable = {field for module in modules(ROOT) for field in mutable_fields(module.tree)}
+    assert not {field for field in mutable if field.split(".")[0] not in LISTS_OF_USERS}
 
 
 def test_a_list_in_a_frozen_dataclass_is_found() -> None:

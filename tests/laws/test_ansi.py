@@ -94,8 +94,8 @@ def test_zone_maps_are_asked_in_a_mode() -> None:
     none = pa.array([0])
     zone_maps = pa.table({"g.lower": bound, "g.upper": bound, "g.nan_count": none, "g.null_count": none})
     for ansi in (True, False):
-        found = sec.evaluate("g = 16777217", zone_maps, ansi=ansi)
-        assert found["may_be_true"].to_pylist() == [not ansi]
+        outcomes = sec.evaluate("g = 16777217", zone_maps, ansi=ansi)
+        assert outcomes["may_be_true"].to_pylist() == [not ansi]
 
 
 def test_the_session_tells_the_mode(spark: SparkSession, lake: Path) -> None:
@@ -129,8 +129,8 @@ def test_columns_of_pyspark_mean_what_they_mean_in_the_session(spark: SparkSessi
 
 
 def test_the_format_has_an_option(spark: SparkSession, lake: Path) -> None:
-    found = spark.read.format("secateur").options(predicate="g = 16777217", ansi="false").load(str(lake))
-    assert [row.g for row in found.collect()] == [16777216.0]
+    frame = spark.read.format("secateur").options(predicate="g = 16777217", ansi="false").load(str(lake))
+    assert [row.g for row in frame.collect()] == [16777216.0]
     assert spark.read.format("secateur").options(predicate="g = 16777217").load(str(lake)).collect() == []
 
 
@@ -149,13 +149,13 @@ def test_text_is_the_nearest_float_or_left_to_spark(bits: int, tail: str, above:
     middle = (Decimal(low) + Decimal(high)) / 2 if above else Decimal(low) * Decimal(10) ** -digits
     text = f"{middle:f}"
     text += tail if "." in text else f".{tail}"
-    found = beside(pa.float32(), Literal(text, "string"))
-    if found is None or len(text) > 400:
+    operand = beside(pa.float32(), Literal(text, "string"))
+    if operand is None or len(text) > 400:
         return
     value = Fraction(text)
-    assert isinstance(found.value, float)
+    assert isinstance(operand.value, float)
     candidates = [
-        found.value,
-        *(float(np.nextafter(np.float32(found.value), np.float32(e))) for e in (-np.inf, np.inf)),
+        operand.value,
+        *(float(np.nextafter(np.float32(operand.value), np.float32(e))) for e in (-np.inf, np.inf)),
     ]
-    assert all(abs(Fraction(found.value) - value) <= abs(Fraction(c) - value) for c in candidates if np.isfinite(c))
+    assert all(abs(Fraction(operand.value) - value) <= abs(Fraction(c) - value) for c in candidates if np.isfinite(c))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def outcomes(predicate: str, **statistics: list[Any]) -> list[int]:
     """What the kernel says of blocks with these statistics of a column ``a``."""
     table = pa.table({name.replace("a_", "a."): values for name, values in statistics.items()})
-    found = sec.evaluate(predicate, table, schema=pa.schema([("a", pa.int64())]))
-    bits = zip(*(found[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
+    evaluated = sec.evaluate(predicate, table, schema=pa.schema([("a", pa.int64())]))
+    bits = zip(*(evaluated[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
     return [t * TRUE | f * FALSE | n * NULL for t, f, n in bits]
 
 
@@ -115,8 +115,8 @@ def test_c20_the_calendar_of_old_files(spark: SparkSession, tmp_path: Path, time
     for predicate in predicates:
         wanted = sorted(rid for rid, value in answers.truth[predicate].items() if value)
         plan = sec.prune(table, predicate, strict=True)
-        found = plan.to_spark(spark, ["rid"], via="native").collect()
-        assert sorted(row.rid for row in found) == wanted, predicate
+        read = plan.to_spark(spark, ["rid"], via="native").collect()
+        assert sorted(row.rid for row in read) == wanted, predicate
         recent = sec.prune(table, f"({predicate}) AND part = 1", strict=True)
         assert recent.to_arrow()["rid"].to_pylist() == [rid for rid in wanted if rid == 2]
     with pytest.raises(OldCalendar, match="via='native'"):

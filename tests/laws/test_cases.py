@@ -122,9 +122,9 @@ class Table:
 
 @cache
 def _type(name: str) -> pa.DataType:
-    found = types.named(name.upper())
-    assert found is not None, name
-    return found
+    type_ = types.named(name.upper())
+    assert type_ is not None, name
+    return type_
 
 
 def read(path: Path) -> list[Table]:
@@ -145,11 +145,11 @@ def read(path: Path) -> list[Table]:
             in_head = in_head or label == "blocks"
             if label == "blocks":
                 tables.append(Table(zone, ansi))
-            found = re.split(r"\s{2,}", cells)
+            parts = re.split(r"\s{2,}", cells)
             if in_head:
-                tables[-1].head.append((number, label, found))
+                tables[-1].head.append((number, label, parts))
             else:
-                tables[-1].lines.append(Line(number, label, found, "".join(became)))
+                tables[-1].lines.append(Line(number, label, parts, "".join(became)))
     return tables
 
 
@@ -203,12 +203,12 @@ def letters(may_be_true: bool, may_be_false: bool, may_be_null: bool) -> str:
 def said_of(table: Table, predicate: str) -> tuple[list[str], str]:
     """The outcomes over all blocks and the bound form, or why the predicate is refused."""
     try:
-        found = sec.evaluate(
+        evaluated = sec.evaluate(
             predicate, table.zone_maps(), schema=table.schema, session_time_zone=table.zone, ansi=table.ansi
         )
     except SecateurError as error:
         return ["!"] * len(table.rows), f"{type(error).__name__}: {error}"
-    outcomes = [letters(*row.values()) for row in found.to_pylist()]
+    outcomes = [letters(*row.values()) for row in evaluated.to_pylist()]
     return outcomes, bound_form(rewrite(table.bound(predicate)))
 
 
@@ -321,9 +321,9 @@ def sampled(tables: Sequence[Table]) -> Samples:
         cells = [table.column(i) for i in range(len(table.schema))]
         for b, count in enumerate(table.rows):
             pools = [pool(column[b], type_) for column, type_ in zip(cells, table.schema.types, strict=True)]
-            found = combinations(pools) if count != 0 else []
-            blocks += [(t, b)] * len(found)
-            columns = zip(*found, strict=True) if found else ([] for _ in pools)
+            drawn = combinations(pools) if count != 0 else []
+            blocks += [(t, b)] * len(drawn)
+            columns = zip(*drawn, strict=True) if drawn else ([] for _ in pools)
             parts.append(
                 pa.table([pa.array(c, f.type) for c, f in zip(columns, table.schema, strict=True)], table.schema)
             )
@@ -360,32 +360,32 @@ ANYTHING: dict[str, list[Any]] = {
 
 def pool(cell: ZoneMap, type_: pa.DataType) -> list[Any]:
     """The values that a column may have in a block: bounds, some between, NULL, NaN."""
-    found: list[Any] = [None] if cell.nulls != 0 else []
+    values: list[Any] = [None] if cell.nulls != 0 else []
     if pa.types.is_floating(type_) and cell.nans != 0:
-        found.append(float("nan"))
+        values.append(float("nan"))
     if not cell.has_values:
-        return found
-    found += [bound for bound in (cell.lower, cell.upper) if bound is not None]
+        return values
+    values += [bound for bound in (cell.lower, cell.upper) if bound is not None]
     inside = [v for v in anything(type_) if _between(v, cell)]
-    return list({repr(v): v for v in [*found, *_middle(cell), *inside]}.values())
+    return list({repr(v): v for v in [*values, *_middle(cell), *inside]}.values())
 
 
 def anything(type_: pa.DataType) -> list[Any]:
     """Values of a type."""
     kind = next(kind for kind in ANYTHING if kind in str(type_).replace("double", "float"))
-    found = ANYTHING[kind]
+    values = ANYTHING[kind]
     if kind == "timestamp" and type_.tz:
-        return [moment.replace(tzinfo=dt.UTC) for moment in found]
+        return [moment.replace(tzinfo=dt.UTC) for moment in values]
     if kind == "int":
-        found = [*found, -(2 ** (type_.bit_width - 1)), 2 ** (type_.bit_width - 1) - 1]
+        values = [*values, -(2 ** (type_.bit_width - 1)), 2 ** (type_.bit_width - 1) - 1]
     if kind == "decimal":
         greatest = Decimal(10**type_.precision - 1).scaleb(-type_.scale)
         return [
             v
-            for v in [*(v.quantize(Decimal(1).scaleb(-type_.scale)) for v in found), greatest, -greatest]
+            for v in [*(v.quantize(Decimal(1).scaleb(-type_.scale)) for v in values), greatest, -greatest]
             if abs(v) <= greatest
         ]
-    return found
+    return values
 
 
 def _between(v: Any, cell: ZoneMap) -> bool:
@@ -397,8 +397,8 @@ def _middle(cell: ZoneMap) -> Iterator[Any]:
     if isinstance(low, bool) or low is None or high is None or low == high:
         return
     if isinstance(low, int | float | dt.date):
-        found = low + (high - low) // 2 if not isinstance(low, float) else (low + high) / 2
-        yield from [found] if _between(found, cell) else []
+        middle = low + (high - low) // 2 if not isinstance(low, float) else (low + high) / 2
+        yield from [middle] if _between(middle, cell) else []
     elif isinstance(low, str | bytes):
         longer = low + ("m" if isinstance(low, str) else b"m")  # type: ignore[operator]
         yield from [longer] if _between(longer, cell) else []

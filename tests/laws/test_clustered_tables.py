@@ -24,7 +24,7 @@ SORT_KEY = ("day", "user DESC NULLS LAST", "word")
 
 def rows() -> pa.Table:
     """Six thousand rows in the order of the sort key, every eleventh user NULL."""
-    day, user = (each.ravel() for each in np.meshgrid(np.arange(DAYS), np.arange(USERS), indexing="ij"))
+    day, user = (axis.ravel() for axis in np.meshgrid(np.arange(DAYS), np.arange(USERS), indexing="ij"))
     table = pa.table(
         {
             "day": day.astype(np.int32),
@@ -71,8 +71,8 @@ CONDITIONS = st.one_of(
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), st.sampled_from([" AND ", " OR "]))
 def test_rows_are_those_without_an_index(table: ParquetDirectory, conditions: list[str], connective: str) -> None:
     predicate = connective.join(f"({condition})" for condition in conditions)
-    found = sec.prune(table, predicate, use_index=False).to_arrow(columns=["id"])["id"].to_pylist()
-    assert ids(predicate, table) == sorted(found)
+    read = sec.prune(table, predicate, use_index=False).to_arrow(columns=["id"])["id"].to_pylist()
+    assert ids(predicate, table) == sorted(read)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_why_a_block_is_ruled_out_by_tuples(table: ParquetDirectory) -> None:
     )
     explanation = plan.explanation
     assert explanation.blocks_left == len(by_tuples)
-    found = [(each.structure, each.columns, each.blocks_left) for each in explanation.together]
-    assert found == [("sort key", ("day", "user", "word"), len(by_tuples))]
+    causes = [(cause.structure, cause.columns, cause.blocks_left) for cause in explanation.together]
+    assert causes == [("sort key", ("day", "user", "word"), len(by_tuples))]
 
 
 def test_the_fan_out_of_the_tree(spark: SparkSession, table: ParquetDirectory, tmp_path: Path) -> None:

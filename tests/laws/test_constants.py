@@ -87,10 +87,10 @@ def folded(text: str, binder: Binder) -> Constant | None:
     test = parse(f"({text}) IS NULL")
     assert isinstance(test, IsNull)
     try:
-        found = operand_of(test.operand, binder)
+        operand = operand_of(test.operand, binder)
     except NoRule:
         return None
-    return found if isinstance(found, Constant) else None
+    return operand if isinstance(operand, Constant) else None
 
 
 def test_folded_constants_have_the_value_and_type_of_spark(spark: SparkSession) -> None:
@@ -100,16 +100,16 @@ def test_folded_constants_have_the_value_and_type_of_spark(spark: SparkSession) 
     binder = Binder(SCHEMA, zone)
     unknown = []
     for text in FOLDED:
-        mine = folded(text, binder)
-        if mine is None:
+        constant = folded(text, binder)
+        if constant is None:
             unknown.append(text)
             continue
         value = value_of(ZONE, True, text)
-        assert value is not None, f"{text} is {mine} here, and raises an error in Spark"
+        assert value is not None, f"{text} is {constant} here, and raises an error in Spark"
         theirs = constant_of_scalar(value)
         assert theirs is not None
-        assert mine.key == theirs.key, text
-        assert mine.key is None or mine.type == theirs.type, text
+        assert constant.key == theirs.key, text
+        assert constant.key is None or constant.type == theirs.type, text
     assert len(unknown) <= len(FOLDED) // 10, unknown
 
 
@@ -137,8 +137,8 @@ ASKED = [
 @pytest.mark.parametrize(("text", "plain"), ASKED)
 def test_spark_is_asked_for_what_only_it_computes(spark: SparkSession, text: str, plain: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", ZONE)
-    found = bind(parse(text), SCHEMA, session_time_zone=ZONE, fold=partial(value_of, ZONE, True))
-    assert rewrite(found) == rewrite(bind(parse(plain), SCHEMA, session_time_zone=ZONE))
+    predicate = bind(parse(text), SCHEMA, session_time_zone=ZONE, fold=partial(value_of, ZONE, True))
+    assert rewrite(predicate) == rewrite(bind(parse(plain), SCHEMA, session_time_zone=ZONE))
 
 
 def test_a_session_of_another_zone_is_not_asked(spark: SparkSession) -> None:

@@ -35,9 +35,9 @@ CHECKPOINTS = ("classic", "parts", "json", "parquet", "inline")
 def ids(table: Any, predicate: str = "true", **options: Any) -> list[int]:
     """The ids of the rows of a predicate; every way to them says the same."""
     plan = sec.prune(table, predicate, strict=True, **options)
-    found = sorted(plan.to_arrow(["rid"])["rid"].to_pylist())
-    assert plan.count() == len(found)
-    return found
+    read = sorted(plan.to_arrow(["rid"])["rid"].to_pylist())
+    assert plan.count() == len(read)
+    return read
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_checkpoints_and_compactions_change_nothing(
             positions = sorted(data.draw(st.sets(st.integers(0, 9)), label="positions"))
             kept = [first + i for i in range(10) if i not in positions]
             live[name] = made.delete(add, inline_vector(positions)), kept
-        states.append(sorted(each for _, own in live.values() for each in own))
+        states.append(sorted(id_ for _, live_ids in live.values() for id_ in live_ids))
     last = made.log.version
     handle = sec.open_table(made.directory)
     for kind in data.draw(st.lists(st.sampled_from(CHECKPOINTS), max_size=2), label="checkpoints"):
@@ -136,8 +136,8 @@ def test_times(table: LoggedTable) -> None:
     with pytest.raises(UnknownSnapshot, match="had no version at"):
         sec.open_table(table.directory, as_of="1970-01-01")
     path = table.log.path(2)
-    told = path.read_text().replace('"operation"', '"inCommitTimestamp": 2000000, "operation"', 1)
-    path.write_text(told)
+    commit = path.read_text().replace('"operation"', '"inCommitTimestamp": 2000000, "operation"', 1)
+    path.write_text(commit)
     assert ids(sec.open_table(table.directory, as_of="1970-01-01T00:33:19")) == list(range(30))
     assert ids(sec.open_table(table.directory, as_of="1970-01-01T00:33:20")) == LIVE
 
@@ -184,8 +184,8 @@ def test_a_plan_and_a_table_can_be_sent(table: LoggedTable) -> None:
 def test_stored_vectors(tmp_path: Path, prefix: str, absolute: bool) -> None:
     made = LoggedTable(tmp_path / "a table", SCHEMA)
     adds = made.append(numbered(0, 10), numbered(10, 20))
-    told = stored_vectors(made.directory, [[1, 2], list(range(3, 10))], prefix, absolute=absolute)
-    for add, vector in zip(adds, told, strict=True):
+    vectors = stored_vectors(made.directory, [[1, 2], list(range(3, 10))], prefix, absolute=absolute)
+    for add, vector in zip(adds, vectors, strict=True):
         made.delete(add, vector)
     live = [0, *range(3, 10), 10, 11, 12]
     handle = sec.open_table(made.directory)
@@ -370,8 +370,8 @@ def test_columns_go_by_physical_names_or_ids(tmp_path: Path, mode: str) -> None:
         stats = {"numRecords": 4, "minValues": {"col-2": i * 40, "col-4": {"col-5": i * 4}}}
         stats |= {"maxValues": {"col-2": i * 40 + 30, "col-4": {"col-5": i * 4 + 3}}, "nullCount": {"col-2": 0}}
         size = (log.directory / f"{i}.parquet").stat().st_size
-        told = {"path": f"{i}.parquet", "partitionValues": {"col-3": value}, "size": size, "modificationTime": 5}
-        adds.append({"add": {**told, "dataChange": True, "stats": json.dumps(stats)}})
+        added = {"path": f"{i}.parquet", "partitionValues": {"col-3": value}, "size": size, "modificationTime": 5}
+        adds.append({"add": {**added, "dataChange": True, "stats": json.dumps(stats)}})
     log.commit(*adds)
     handle = sec.open_table(log.directory)
     assert ids(handle, "a = 50") == [5]

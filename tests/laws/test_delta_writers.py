@@ -126,10 +126,10 @@ def agrees(handle: Any, model: pa.Table, about: object, **options: Any) -> None:
     for predicate in PREDICATES:
         expected = oracle.rows(duckdb.from_arrow(model).filter(predicate).to_arrow_table())
         plan = sec.prune(handle, predicate, strict=True, **options)
-        found = plan.to_arrow()
-        assert found.schema.names == model.schema.names
-        found = oracle.rows(found)
-        lost, more = expected - found, found - expected
+        arrow = plan.to_arrow()
+        assert arrow.schema.names == model.schema.names
+        arrow = oracle.rows(arrow)
+        lost, more = expected - arrow, arrow - expected
         assert not lost | more, (predicate, f"{lost=}, {more=}", about, plan.explain())
         assert plan.count() == expected.total(), (predicate, about)
 

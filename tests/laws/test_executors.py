@@ -90,7 +90,7 @@ def test_executors_find_what_the_driver_finds(
 
 def test_the_report_says_where(table: ParquetDirectory, spark: SparkSession) -> None:
     there, here = both(table, spark, "zig = 5")
-    (stage,) = [each for each in there.report.stages if each.name == "zone maps"]
+    (stage,) = [s for s in there.report.stages if s.name == "zone maps"]
     assert "pruned by" in stage.notes[0]
     assert there.report.stages[-1].after.blocks == here.report.stages[-1].after.blocks
 

@@ -188,8 +188,8 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession, ansi:
         except NoRule:
             continue
         known += 1
-        (found,) = spark_schema(pa.schema([("c", operand.type)]))
-        assert found.dataType == field.dataType, text
+        (spark_field,) = spark_schema(pa.schema([("c", operand.type)]))
+        assert spark_field.dataType == field.dataType, text
     assert known > 0.8 * len(texts)
 
 

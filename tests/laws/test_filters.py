@@ -72,16 +72,16 @@ predicates = connected(conditions, max_leaves=5)
 
 
 def predicate_over(index: Index, text: str) -> Predicate:
-    found = bound(text, pa.schema([(c.path[0], c.type) for c in index.columns]))
-    assert found is not None, text
-    return found
+    predicate = bound(text, pa.schema([(c.path[0], c.type) for c in index.columns]))
+    assert predicate is not None, text
+    return predicate
 
 
 def refuted(index: Index, leaf: Leaf, number: int) -> bool:
     """Whether some filter of a block denies a leaf, bit by bit."""
-    asked = [(f, a) for q in questions(leaf) for f, each in enumerate(index.filters) if (a := asked_of(each, q))]
-    held = [(index.held(f, number), each) for f, each in asked]
-    return any(found is not None and not found.by_bits(each) for found, each in held)
+    asked = [(f, a) for q in questions(leaf) for f, filter_ in enumerate(index.filters) if (a := asked_of(filter_, q))]
+    held = [(index.held(f, number), asked_filter) for f, asked_filter in asked]
+    return any(bits is not None and not bits.by_bits(asked_filter) for bits, asked_filter in held)
 
 
 def allowed(index: Index, predicate: Predicate, blocks: Blocks, block_numbers: np.ndarray) -> np.ndarray:
@@ -109,19 +109,19 @@ def test_c35_filters_and_zone_maps_leave_what_each_block_allows(
     index = make_index(seed, segments, 0.0)
     later = refreshed(index, seed + 1, 0.0)
     with around.prevailing() as kept, patch.object(filters, "SELECTIVE", selective):
-        for i, (each, text) in enumerate(((index, first), (later, second))):
-            predicate = predicate_over(each, text)
-            survivors = run(query(each, kept, seed + i, strict=True), predicate, STAGES)
-            flat = query(each, Kept(ByteCache(1 << 30)), seed, strict=True).catalog
+        for i, (state, text) in enumerate(((index, first), (later, second))):
+            predicate = predicate_over(state, text)
+            survivors = run(query(state, kept, seed + i, strict=True), predicate, STAGES)
+            flat = query(state, Kept(ByteCache(1 << 30)), seed, strict=True).catalog
             runs = [*flat.runs(None, flat.everywhere(None)), *flat.loose_runs(None)]
             everything = np.concatenate([np.zeros(0, np.int64), *(run.begin + each_of(run) for run in runs)])
             blocks = flat.open(everything, None)
-            expected = places(blocks.take(np.flatnonzero(allowed(each, predicate, blocks, blocks.numbers))))
+            expected = places(blocks.take(np.flatnonzero(allowed(state, predicate, blocks, blocks.numbers))))
             left = places(survivors.blocks)
-            partial = [s for s, part in enumerate(each.parts) if any(c.startswith("zone/") for c in part.missing)]
+            partial = [s for s, part in enumerate(state.parts) if any(c.startswith("zone/") for c in part.missing)]
             assert set(left) <= set(expected), text
             assert all(expected[place] in partial for place in set(expected) - set(left)), text
-            check_rows(each, survivors)
+            check_rows(state, survivors)
 
 
 @examples(60, shrink=False)
@@ -142,8 +142,8 @@ def test_c25_filters_only_ever_take_truth_from_leaves(seed: int, segments: int, 
     """No row is denied under NOT, no block is sure to match that is not, and none is left that was left out before."""
     index = make_index(seed, segments, 0.0)
     kept = Kept(ByteCache(1 << 30))
-    for each in (text, f"NOT ({text})", f"NOT (NOT ({text}))"):
-        predicate = predicate_over(index, each)
+    for form in (text, f"NOT ({text})", f"NOT (NOT ({text}))"):
+        predicate = predicate_over(index, form)
         with_filters = run(query(index, kept, seed, strict=True), predicate)
         without = run(query(index, kept, seed, strict=True), predicate, [name for name in STAGES if name != "filters"])
         check_rows(index, with_filters)
@@ -154,15 +154,15 @@ def test_predicates_ask_every_kind_of_filter() -> None:
     """The properties above would prove little if the predicates asked nothing."""
     index = make_index(1, 3, 0.0)
     asked = {
-        own.kind
+        one.kind
         for text in ("i = 1", "s = 'x05'", "huge = 100000000000000000000", "s LIKE '%05'", "has_token(s, 'x05')")
         for leaf in leaves(predicate_over(index, text))
         for question in questions(leaf)
-        for own in index.filters
-        if asked_of(own, question)
+        for one in index.filters
+        if asked_of(one, question)
     }
     assert asked == {"bloom", "postings", "ngram", "token"}
-    assert set(KINDS) == {own.path[0] for own in index.filters}
+    assert set(KINDS) == {one.path[0] for one in index.filters}
 
 
 # ---- files, and an index of them with filters of all kinds -----------------------------------------------------------
@@ -205,10 +205,10 @@ TYPES = pa.schema(
 def rows(first: int, n: int = ROWS) -> list[Row]:
     """Users and messages that bounds tell nothing of, with NULL, NaN and both zeros."""
     random = np.random.default_rng(first)
-    found = []
+    made = []
     for rid in range(first, first + n):
         user, ratio, level, one, other = random.integers(0, [300, 6, 7, len(WORDS), len(WORDS)]).tolist()
-        found.append(
+        made.append(
             {
                 "rid": rid,
                 "user": None if rid % 11 == 0 else 3 * user,
@@ -218,13 +218,13 @@ def rows(first: int, n: int = ROWS) -> list[Row]:
                 "tags": [WORDS[one], f"t{other}"],
             }
         )
-    return found
+    return made
 
 
 def write_rows(path: Path, first: int) -> list[Row]:
-    found = rows(first)
-    write_file(path, pa.Table.from_pylist(found, TYPES), row_group_size=GROUP)
-    return found
+    data = rows(first)
+    write_file(path, pa.Table.from_pylist(data, TYPES), row_group_size=GROUP)
+    return data
 
 
 @pytest.fixture(scope="module")
@@ -262,22 +262,22 @@ class Condition:
 
 def both(a: Condition, b: Condition) -> Condition:
     def of(row: Row) -> bool | None:
-        found = {a.of(row), b.of(row)}
-        return False if False in found else None if None in found else True
+        outcomes = {a.of(row), b.of(row)}
+        return False if False in outcomes else None if None in outcomes else True
 
     return Condition(f"({a.sql} AND {b.sql})", of)
 
 
 def either(a: Condition, b: Condition) -> Condition:
     def of(row: Row) -> bool | None:
-        found = {a.of(row), b.of(row)}
-        return True if True in found else None if None in found else False
+        outcomes = {a.of(row), b.of(row)}
+        return True if True in outcomes else None if None in outcomes else False
 
     return Condition(f"({a.sql} OR {b.sql})", of)
 
 
 def negated(a: Condition) -> Condition:
-    return Condition(f"NOT ({a.sql})", lambda row: None if (found := a.of(row)) is None else not found)
+    return Condition(f"NOT ({a.sql})", lambda row: None if (outcome := a.of(row)) is None else not outcome)
 
 
 def about(column: str, sql: str, of: Callable[[Any], bool]) -> Condition:
@@ -350,14 +350,17 @@ def check_files(root: Path, files: Mapping[str, Sequence[Row]], condition: Condi
     """Every row for which a condition is TRUE is in a block of the plan, and is found where Arrow can tell."""
     plan = sec.prune(sec.open_table(str(root)), condition.sql, **options)
     wanted = {
-        (file, i // GROUP): row["rid"] for file, own in files.items() for i, row in enumerate(own) if condition.of(row)
+        (file, i // GROUP): row["rid"]
+        for file, rows in files.items()
+        for i, row in enumerate(rows)
+        if condition.of(row)
     }
     assert set(wanted) <= blocks_of(plan), condition.sql
     try:
-        found = plan.to_arrow(columns=["rid"])["rid"].to_pylist()
+        ids = plan.to_arrow(columns=["rid"])["rid"].to_pylist()
     except UnsupportedPredicate:
         return plan
-    assert sorted(found) == sorted(row["rid"] for own in files.values() for row in own if condition.of(row))
+    assert sorted(ids) == sorted(row["rid"] for rows in files.values() for row in rows if condition.of(row))
     return plan
 
 
@@ -524,12 +527,12 @@ def test_c01_segments_without_the_column_keep_their_blocks(write_table: WriteTab
             about("b", f"b = {value}", lambda b, value=value: b == value),
             about("c", "c = 3", (3).__eq__),
         ):
-            for each in (
+            for asked in (
                 condition,
                 negated(condition),
                 either(condition, Condition("c IS NULL", lambda r: r["c"] is None)),
             ):
-                check_files(root, files, each, strict=True)
+                check_files(root, files, asked, strict=True)
     assert len(sec.prune(sec.open_table(str(root)), "b = 5", strict=True).blocks) == 0
 
 
@@ -572,8 +575,8 @@ def test_c35_segments_that_match_whole_are_kept_beside_what_filters_leave(
     """No filter is asked about them: the bounds of theirs say that every row matches."""
     values = {f"{i}.parquet": [7] * 20 if i in (2, 5) else [0, 100, *range(20, 38)] for i in range(30)}
     values["9.parquet"] = [0, 100, 7, *range(20, 37)]
-    files = {name: [{"v": v, "w": 1} for v in each] for name, each in values.items()}
-    root = write_table({name: pa.Table.from_pylist(each) for name, each in files.items()}, row_group_size=GROUP)
+    files = {name: [{"v": v, "w": 1} for v in values_of_file] for name, values_of_file in values.items()}
+    root = write_table({name: pa.Table.from_pylist(data) for name, data in files.items()}, row_group_size=GROUP)
     index_of(root, bloom=["v", "w"], segment_blocks=2, fpr=1e-6)
     plan = sec.prune(sec.open_table(str(root)), predicate, strict=True)
     assert blocks_of(plan) == {(f"{i}.parquet", group) for i in (2, 5) for group in (0, 1)} | {("9.parquet", 0)}

@@ -225,12 +225,12 @@ def said(kind: str) -> list[Any]:
     ]
 
 
-def assert_is(found: Predicate, text: str) -> None:
+def assert_is(predicate: Predicate, text: str) -> None:
     """That a tree is that of the text, and prints as what is read as the same."""
     expected = parse(text)
     if not any(word in text for word in ("DATE '", "TIMESTAMP '")):  # of which text keeps the text
-        assert repr_of(flat(found)) == repr_of(expected)
-    again = flat(parse(str(found)))
+        assert repr_of(flat(predicate)) == repr_of(expected)
+    again = flat(parse(str(predicate)))
     assert repr_of(again) == repr_of(flat(parse(str(expected))))
     assert str(again) == str(expected)
 
@@ -468,8 +468,8 @@ def test_datetimes_of_iceberg_are_clocks_beside_columns_without_zone(
     table = sec.open_table(str(write_table({"rows.parquet": iceberg_rows().append_column("row", [range(4)])})))
     for column in ("local", "ts"):
         for expression in (ice.LessThan(column, NOON), ice.EqualTo(column, NOON.replace(hour=13))):
-            found = sorted(row.row for row in sec.prune(table, expression).to_spark(spark).collect())
-            assert found == rows_of_iceberg(expression)
+            rows = sorted(row.row for row in sec.prune(table, expression).to_spark(spark).collect())
+            assert rows == rows_of_iceberg(expression)
 
 
 def test_iceberg_expressions_that_have_no_node_are_refused() -> None:

@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 def conditions(history: History, draw: random.Random) -> list[str]:
     """Some predicates on the present columns."""
-    found = ["true", "rid >= 0", f"rid = {draw.randrange(0, history.rid + 1)}"]
-    for each in history.table.schema().fields:
-        name, type_ = f"`{each.name}`", each.field_type
-        found.append(f"{name} IS NULL")
+    texts = ["true", "rid >= 0", f"rid = {draw.randrange(0, history.rid + 1)}"]
+    for field in history.table.schema().fields:
+        name, type_ = f"`{field.name}`", field.field_type
+        texts.append(f"{name} IS NULL")
         match type_:
             case IntegerType() | LongType():
                 k = draw.choice([-7, -1, 0, 1, 2, 3, 4, 5, 10])
-                found += [f"{name} = {k}", f"{name} IN (1, {k}, 77)", f"{name} > {k}", f"NOT ({name} = {k})"]
+                texts += [f"{name} = {k}", f"{name} IN (1, {k}, 77)", f"{name} > {k}", f"NOT ({name} = {k})"]
             case StringType():
                 s = draw.choice(WORDS)
-                found += [f"{name} = '{s}'", f"{name} LIKE '{s[:2]}%'", f"{name} > '{s}'", f"{name} <=> '{s}'"]
+                texts += [f"{name} = '{s}'", f"{name} LIKE '{s[:2]}%'", f"{name} > '{s}'", f"{name} <=> '{s}'"]
             case DoubleType():
-                found += [f"{name} > 1D", f"{name} = 0D", f"isnan({name})", f"{name} <> 1.5D"]
+                texts += [f"{name} > 1D", f"{name} = 0D", f"isnan({name})", f"{name} <> 1.5D"]
             case DateType():
-                found += [f"{name} < DATE '1969-03-04'", f"{name} = DATE '1970-01-01'", f"year({name}) = 1970"]
+                texts += [f"{name} < DATE '1969-03-04'", f"{name} = DATE '1970-01-01'", f"year({name}) = 1970"]
             case DecimalType():
-                found += [f"{name} = 12.34", f"{name} > 1000"]
+                texts += [f"{name} = 12.34", f"{name} > 1000"]
             case UUIDType():
-                found += [f"{name} = '00000000-0000-0000-0000-000000000001'", f"{name} > '0'"]
+                texts += [f"{name} = '00000000-0000-0000-0000-000000000001'", f"{name} > '0'"]
     if "ts" in history.table.schema().column_names:
-        found += ["ts >= TIMESTAMP '1970-01-01 00:00:00Z'", "ts < TIMESTAMP '1969-12-31 23:45:00Z'"]
+        texts += ["ts >= TIMESTAMP '1970-01-01 00:00:00Z'", "ts < TIMESTAMP '1969-12-31 23:45:00Z'"]
     if "nested" in history.table.schema().column_names:
-        found += ["nested.x = 3", "nested.y IS NULL"]
-    pairs = [f"({a}) {draw.choice(['AND', 'OR'])} NOT ({b})" for a, b in zip(found, found[3:], strict=False)]
-    return found + draw.sample(pairs, min(6, len(pairs)))
+        texts += ["nested.x = 3", "nested.y IS NULL"]
+    pairs = [f"({a}) {draw.choice(['AND', 'OR'])} NOT ({b})" for a, b in zip(texts, texts[3:], strict=False)]
+    return texts + draw.sample(pairs, min(6, len(pairs)))
 
 
 def as_spark_reads(rows: pa.Table) -> pa.Table:

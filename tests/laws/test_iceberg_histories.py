@@ -72,10 +72,10 @@ class Check:
         assert len(answers.truth) > 20
         return Check(spark, answers, frame.schema, draw, log)
 
-    def agrees(self, readers: Mapping[str, Reader], each: int = 6, read_paths: int = 1) -> None:
+    def agrees(self, readers: Mapping[str, Reader], predicates: int = 6, read_paths: int = 1) -> None:
         """Some predicates, others for every reader; some readers on all read paths to Spark."""
         for label, reader in readers.items():
-            for predicate in ["true", *self.draw.sample(list(self.answers.truth), each)]:
+            for predicate in ["true", *self.draw.sample(list(self.answers.truth), predicates)]:
                 self._rows_agree(label, reader, predicate)
         for label in self.draw.sample(list(readers), min(read_paths, len(readers))):
             self._read_paths_agree(label, readers[label], self.draw.choice(list(self.answers.truth)))
@@ -109,14 +109,14 @@ class Check:
             self._equal(frame.toArrow(), expected, f"{label}, {read_path}", predicate, plan)
 
     def _equal(self, rows: pa.Table, expected: Counter[str], label: str, predicate: str, plan: Any) -> None:
-        found = oracle.rows(rows)
-        lost, more = expected - found, found - expected
+        read = oracle.rows(rows)
+        lost, more = expected - read, read - expected
         assert not lost | more, (label, predicate, f"{lost=}, {more=}", self.log, plan.explain())
 
 
 def _untyped(schema: t.StructType) -> list[tuple[str, str]]:
     """Names and types; whether NULL is possible is not compared."""
-    return [(each.name, each.dataType.simpleString()) for each in schema]
+    return [(field.name, field.dataType.simpleString()) for field in schema]
 
 
 @pytest.mark.parametrize(("version", "seed"), CASES)
@@ -128,8 +128,8 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     path = location(iceberg, history.name)
     draw = random.Random(seed)
     readers = {name: Reader(path, {"index_location": str(tmp_path / name)}) for name in ("none", "stale", "kept")}
-    for each in ("stale", "kept"):
-        build(iceberg, readers[each], history, draw)
+    for kind in ("stale", "kept"):
+        build(iceberg, readers[kind], history, draw)
     for step in range(STEPS):
         history.step()
         if step in CHECKED:
@@ -142,13 +142,13 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     check_the_past(iceberg, history, readers, draw)
     if seed == 1:
         history.expire()
-        Check.of(iceberg, iceberg.table(history.name), draw, history.log).agrees(readers, each=3)
+        Check.of(iceberg, iceberg.table(history.name), draw, history.log).agrees(readers, predicates=3)
 
 
 def build(spark: SparkSession, reader: Reader, history: SparkHistory, draw: random.Random) -> None:
     """An index with filters and a sort key of columns that there are."""
     schema = history.schema
-    plain = [each.name for each in schema if isinstance(each.dataType, t.IntegerType | t.StringType | t.LongType)]
+    plain = [field.name for field in schema if isinstance(field.dataType, t.IntegerType | t.StringType | t.LongType)]
     table = reader.open()
     sec.build_index(table, spark=spark, bloom=draw.sample(plain, min(3, len(plain))), sort_key=[draw.choice(plain)])
 
@@ -164,5 +164,5 @@ def check_the_past(
     for name, kind in draw.sample(refs, min(2, len(refs))):
         moments.append((spark.table(f"{history.name}.{kind.lower()}_{name}"), {"ref": name}))
     for frame, moment in moments:
-        then = {label: Reader(each.path, {**each.options, **moment}) for label, each in readers.items()}
-        Check.of(spark, frame, draw, (moment, history.log)).agrees(then, each=3)
+        then = {label: Reader(reader.path, {**reader.options, **moment}) for label, reader in readers.items()}
+        Check.of(spark, frame, draw, (moment, history.log)).agrees(then, predicates=3)

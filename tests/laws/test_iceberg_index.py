@@ -88,18 +88,18 @@ def rows_of_renamed(table: Table) -> pa.Table:
 
 def test_columns_are_asked_for_by_their_names(spark: SparkSession, events: Table) -> None:
     table = sec.open_table(events)
-    found = sec.build_index(
+    built = sec.build_index(
         table, spark=spark, sort_key=["day", "user DESC"], bloom=["who.name"], postings=["user"], gaps=["who.age"]
     )
-    assert (found.sort_key, found.bloom, found.postings, found.gaps) == (
+    assert (built.sort_key, built.bloom, built.postings, built.gaps) == (
         ("day", "user DESC"),
         ("who.name",),
         ("user",),
         ("who.age",),
     )
-    assert found.columns == ("day", "user", "who.name", "who.age")
-    assert found.table_snapshot == events.refresh().current_snapshot().snapshot_id  # type: ignore[union-attr]
-    assert sec.describe_index(table) == found
+    assert built.columns == ("day", "user", "who.name", "who.age")
+    assert built.table_snapshot == events.refresh().current_snapshot().snapshot_id  # type: ignore[union-attr]
+    assert sec.describe_index(table) == built
     assert sec.verify_index(table).sound
     with pytest.raises(UnknownColumn, match="nobody"):
         sec.build_index(table, spark=spark, bloom=["nobody"])
@@ -111,8 +111,8 @@ def test_columns_are_asked_for_by_their_names(spark: SparkSession, events: Table
 
 def test_auto_says_columns_by_their_names(spark: SparkSession, events: Table) -> None:
     table = sec.open_table(events)
-    found = sec.build_index(table, spark=spark, auto=["user", "who.name"])
-    assert [choice.column for choice in found.choices] == ["user", "who.name"]
+    built = sec.build_index(table, spark=spark, auto=["user", "who.name"])
+    assert [choice.column for choice in built.choices] == ["user", "who.name"]
 
 
 def test_c12_a_renamed_column_keeps_its_index(spark: SparkSession, events: Table) -> None:
@@ -237,8 +237,8 @@ def test_a_column_that_files_lack_is_not_null_where_their_partition_tells_it(cat
         path = f"{made.location()}/data/{p}.parquet"
         stored = pa.table([pa.array([1, 2, 3], pa.int64())], schema=pa.schema([with_id("k", pa.int64(), 1)]))
         size = write_file(Path(path.removeprefix("file://")), stored).stat().st_size
-        told = {"file_format": FileFormat.PARQUET, "record_count": 3, "file_size_in_bytes": size}
-        file = DataFile.from_args(content=DataFileContent.DATA, file_path=path, partition=Record(p), **told)
+        described = {"file_format": FileFormat.PARQUET, "record_count": 3, "file_size_in_bytes": size}
+        file = DataFile.from_args(content=DataFileContent.DATA, file_path=path, partition=Record(p), **described)
         file.spec_id = spec.spec_id
         with made.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             append.append_data_file(file)

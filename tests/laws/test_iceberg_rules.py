@@ -53,8 +53,8 @@ def agree(
 def read_paths(plan: Any, spark: SparkSession, column: str = "rid") -> dict[str, list[Any]]:
     """One column of what a plan reads, on every read path."""
     frames = {via: plan.to_spark(spark, via=via) for via in ("blocks", "iceberg")}
-    found = {via: sorted(row[column] for row in frame.collect()) for via, frame in frames.items()}
-    return found | {"arrow": sorted(plan.to_arrow()[column].to_pylist())}
+    values = {via: sorted(row[column] for row in frame.collect()) for via, frame in frames.items()}
+    return values | {"arrow": sorted(plan.to_arrow()[column].to_pylist())}
 
 
 # ---- snapshots -------------------------------------------------------------------------------------------------------
@@ -204,9 +204,9 @@ def test_c41_partition_values_are_not_taken_from_paths(iceberg: SparkSession, na
 OF = "rid BIGINT, i INT, l BIGINT, s STRING, d DOUBLE, amount DECIMAL(9, 2), ts TIMESTAMP, local TIMESTAMP_NTZ, "
 OF += "day DATE, data BINARY, yes BOOLEAN"
 TRANSFORMS = ["i", "l", "s", "d", "amount", "ts", "local", "day", "data", "yes"]
-TRANSFORMS += [f"bucket(3, {each})" for each in ("i", "l", "s", "amount", "ts", "local", "day", "data")]
-TRANSFORMS += [f"truncate(3, {each})" for each in ("i", "l", "s", "amount", "data")]
-TRANSFORMS += [f"{unit}({each})" for unit in ("years", "months", "days") for each in ("ts", "local", "day")]
+TRANSFORMS += [f"bucket(3, {name})" for name in ("i", "l", "s", "amount", "ts", "local", "day", "data")]
+TRANSFORMS += [f"truncate(3, {name})" for name in ("i", "l", "s", "amount", "data")]
+TRANSFORMS += [f"{unit}({name})" for unit in ("years", "months", "days") for name in ("ts", "local", "day")]
 TRANSFORMS += ["hours(ts)", "hours(local)"]
 VALUES = """
     (0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
@@ -225,7 +225,7 @@ def test_partition_values_of_every_transform_bound_their_columns(
 ) -> None:
     """A table whose files were each written under a spec of its own; in version 1 former fields stay, as void ones."""
     create(iceberg, name, OF, version)
-    few = [each for each in TRANSFORMS if re.search(r"\b(s|amount|day)\b", each)]
+    few = [transform for transform in TRANSFORMS if re.search(r"\b(s|amount|day)\b", transform)]
     for number, transform in enumerate(few if version == 1 else TRANSFORMS):
         clause = f"REPLACE PARTITION FIELD p{number - 1} WITH" if number else "ADD PARTITION FIELD"
         iceberg.sql(f"ALTER TABLE {name} {clause} {transform} AS p{number}")
@@ -234,7 +234,7 @@ def test_partition_values_of_every_transform_bound_their_columns(
     predicates += ["d = 0D", "isnan(d)", "amount = -0.01", "amount < 0", "ts < TIMESTAMP '1970-01-01 00:00:00Z'"]
     predicates += ["ts = TIMESTAMP '1582-01-01 00:00:00Z'", "local >= TIMESTAMP_NTZ '2026-02-28 23:00:00'"]
     predicates += ["day = DATE '1969-12-31'", "year(day) = 2026", "data = X''", "data > X'62'", "yes", "NOT yes"]
-    predicates += [f"{each} IS NULL" for each in ("i", "s", "d", "ts", "data", "yes")]
+    predicates += [f"{column} IS NULL" for column in ("i", "s", "d", "ts", "data", "yes")]
     agree(iceberg, name, predicates)
     index(iceberg, name, bloom=["rid"], sort_key=["i"])
     agree(iceberg, name, predicates[::3])
@@ -303,7 +303,7 @@ def test_equality_deletes_of_a_partition_apply_within_it(iceberg: SparkSession, 
     create(iceberg, name, "rid BIGINT, k INT, s STRING", 2)
     iceberg.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(2, k) AS b")
     iceberg.sql(f"INSERT INTO {name} SELECT id, id % 4, string(id % 2) FROM range(0, 16, 1, 1)")
-    beside = next(each for each in data_files(iceberg, name))
+    beside = next(data_file for data_file in data_files(iceberg, name))
     add_equality_deletes(iceberg, name, pa.table({"s": ["1"]}), beside=beside)
     agree(iceberg, name, ["true", "s = '1'", "k = 1 OR k = 3"])
     add_equality_deletes(iceberg, name, pa.table({"s": ["0"], "k": pa.array([2], pa.int32())}), spec_id=0)
@@ -321,8 +321,8 @@ def test_a_missing_delete_file_is_an_error(iceberg: SparkSession, name: str, ver
     iceberg.sql(f"INSERT INTO {name} SELECT id, 2 FROM range(20, 30, 1, 1)")
     iceberg.sql(f"DELETE FROM {name} WHERE rid = 3")
     deletes = [row[0] for row in iceberg.sql(f"SELECT file_path FROM {name}.delete_files").collect()]
-    for each in deletes:
-        Path(each.removeprefix("file:")).unlink()
+    for delete in deletes:
+        Path(delete.removeprefix("file:")).unlink()
     plan = sec.prune(opened(iceberg, name), "k = 1", strict=True)
     for read in (plan.to_arrow, plan.count, lambda: plan.to_spark(iceberg, via="blocks").collect()):
         with pytest.raises(StalePlan, match="has vanished"):

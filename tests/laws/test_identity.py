@@ -56,14 +56,14 @@ def build(opened: Any) -> None:
 
 def ids(opened: Any, where: str) -> list[int]:
     plan = sec.prune(opened, where, strict=True)
-    found: list[int] = sorted(plan.to_arrow()["id"].to_pylist())
-    assert plan.count() == len(found)
-    return found
+    read: list[int] = sorted(plan.to_arrow()["id"].to_pylist())
+    assert plan.count() == len(read)
+    return read
 
 
 def covered(opened: Any) -> str:
-    told = str(sec.prune(opened, "TRUE").report.index)
-    return told.partition("covers ")[2].partition(";")[0]
+    index_said = str(sec.prune(opened, "TRUE").report.index)
+    return index_said.partition("covers ")[2].partition(";")[0]
 
 
 def put_back(path: Path, before: os.stat_result) -> None:
@@ -101,10 +101,10 @@ def test_an_overwrite_that_keeps_size_and_time(root: Path, overwrite: Callable[[
     assert not plan.is_current()
     with pytest.raises(StalePlan, match=r"a\.parquet has changed"):
         plan.to_arrow()
-    for each in (opened, sec.open_table(str(root))):
-        assert ids(each, "id >= 20 AND id < 50") == list(range(20, 30))
-        assert ids(each, "id = 25 OR id = 5") == [25]
-        assert covered(each) == "1 of 2 files"
+    for opened_table in (opened, sec.open_table(str(root))):
+        assert ids(opened_table, "id >= 20 AND id < 50") == list(range(20, 30))
+        assert ids(opened_table, "id = 25 OR id = 5") == [25]
+        assert covered(opened_table) == "1 of 2 files"
     assert sec.refresh_index(opened).files_changed == 1
     assert covered(opened) == "2 of 2 files"
     assert ids(opened, "id = 25") == [25]
@@ -121,7 +121,7 @@ def test_histories_of_overwrites_that_keep_size_and_time(tmp_path_factory: Any, 
     opened = sec.open_table(str(root))
     build(opened)
     for overwrite, order, shift in history:
-        values = [100 * shift + each for each in order[:5]] * 2
+        values = [100 * shift + n for n in order[:5]] * 2
         overwrite(path, written(values))
         assert path.stat().st_mtime_ns == 0
         for value in {*values, 3, 205}:
@@ -178,15 +178,15 @@ class Tagged(MemoryFileSystem):
     pseudo_dirs = [""]  # noqa: RUF012
 
     def find(self, path: str, *settings: Any, detail: bool = False, **more: Any) -> Any:
-        found = super().find(path, *settings, detail=True, **more)
-        return {name: self._tagged(info) for name, info in found.items()} if detail else list(found)
+        listing = super().find(path, *settings, detail=True, **more)
+        return {name: self._tagged(info) for name, info in listing.items()} if detail else list(listing)
 
     def info(self, path: str, **settings: Any) -> Any:
         return self._tagged(super().info(path, **settings))
 
     def _tagged(self, info: dict[str, Any]) -> dict[str, Any]:
-        told = {name: value for name, value in info.items() if name != "created"}
-        return told | ({"ETag": hash(self.cat_file(info["name"]))} if info["type"] == "file" else {})
+        known = {name: value for name, value in info.items() if name != "created"}
+        return known | ({"ETag": hash(self.cat_file(info["name"]))} if info["type"] == "file" else {})
 
 
 @pytest.fixture(params=["memory", "tagged"])
@@ -209,9 +209,9 @@ def test_a_filesystem_that_tells_no_time(wrapped: tuple[Any, pafs.FileSystem]) -
     if isinstance(memory, Tagged):
         with pytest.raises(StalePlan, match=r"a\.parquet has changed"):
             plan.to_arrow()
-    for each in (opened, sec.open_table("/lake", filesystem=filesystem)):
-        assert ids(each, "id = 25 OR id = 5") == [25]
-        assert ids(each, "id > 15 AND id < 50") == list(range(20, 30))
+    for opened_table in (opened, sec.open_table("/lake", filesystem=filesystem)):
+        assert ids(opened_table, "id = 25 OR id = 5") == [25]
+        assert ids(opened_table, "id > 15 AND id < 50") == list(range(20, 30))
 
 
 def test_a_file_of_s3_that_is_overwritten_by_as_many_bytes(s3: S3Server) -> None:
@@ -252,4 +252,4 @@ def test_a_version_is_what_a_listing_tells_of_it() -> None:
     assert version_of({"name": "a", "size": 1}) is None
     assert version_of({"ETag": '"x"', "size": 1}) == version_of({"ETag": '"x"', "size": 2})
     tags = [{"ETag": '"x"'}, {"etag": '"y"'}, {"generation": 7}, {"generation": 8}]
-    assert len({version_of(each) for each in tags}) == len(tags)
+    assert len({version_of(tag) for tag in tags}) == len(tags)

@@ -51,10 +51,10 @@ STEPS = [0, -1, SECOND, -HOUR // 2, HOUR // 2, HOUR, 2 * HOUR, DAY - HOUR, DAY, 
 
 def changes(zone: str) -> list[int]:
     """Microseconds at which the clock of a zone changes, and some others."""
-    found = zone_of(zone)
-    assert found is not None
+    clock = zone_of(zone)
+    assert clock is not None
     some = (
-        [] if isinstance(found, dt.timezone) else clocks.changes(found, 0, 2_145_916_800, 6 * 86_400).instants.tolist()
+        [] if isinstance(clock, dt.timezone) else clocks.changes(clock, 0, 2_145_916_800, 6 * 86_400).instants.tolist()
     )
     return [0, 1_600_000_000 * SECOND, *(second * SECOND for second in some)]
 
@@ -70,8 +70,8 @@ def later(instant: int, micros: int, zone: str) -> int:
     start = moment.astimezone(there)
     moved = (start.replace(tzinfo=None) + dt.timedelta(days=days)).replace(tzinfo=there)
     both = [moved.replace(fold=fold).astimezone(dt.UTC) for fold in (0, 1)]
-    shown = [found for found in both if found.astimezone(there).replace(tzinfo=None) == moved.replace(tzinfo=None)]
-    same = [found for found in shown if found.astimezone(there).utcoffset() == start.utcoffset()]
+    real = [m for m in both if m.astimezone(there).replace(tzinfo=None) == moved.replace(tzinfo=None)]
+    same = [m for m in real if m.astimezone(there).utcoffset() == start.utcoffset()]
     reached = (same or [both[0]])[0]
     return (reached - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1) + micros - days * DAY
 
@@ -87,9 +87,9 @@ LENGTHS = st.tuples(st.integers(-4, 4), st.sampled_from([0, 1, HOUR, -HOUR, HOUR
 
 def plus(zone: str, micros: int, values: Interval) -> Interval:
     arguments = Argument(pa.string(), b"MICROSECOND"), Argument(pa.int64(), micros), Argument(INSTANT)
-    found = zone_of(zone)
-    assert found is not None
-    function = durations.RULES["plus_interval"](arguments, found)
+    clock = zone_of(zone)
+    assert clock is not None
+    function = durations.RULES["plus_interval"](arguments, clock)
     assert function is not None
     n = len(values)
     return function.bounds([constant(pa.string(), b"MICROSECOND", n), constant(pa.int64(), micros, n), values])
@@ -177,7 +177,7 @@ def test_a_time_before_now_is_counted_on_the_clock(zone: str) -> None:
 def table(zone: str, source: random.Random) -> pa.Table:
     """Rows about changes of the clock, in the order of their instants."""
     there = zone_of(zone)
-    some = source.sample(found, min(8, len(found))) if (found := changes(zone)) else []
+    some = source.sample(changes_of_zone, min(8, len(changes_of_zone))) if (changes_of_zone := changes(zone)) else []
     micros = sorted({change + step + source.choice([0, 0, 1]) for change in [0, *some] for step in STEPS})
     moments = [dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=m) for m in micros]
     local = [moment.astimezone(there).replace(tzinfo=None) for moment in moments]
@@ -253,16 +253,16 @@ def test_rows_and_blocks_are_what_spark_answers(spark: SparkSession, tmp_path: P
     answers = ask(spark.read.parquet(str(tmp_path)), questions).truth
     assert len(answers) == len(set(questions)), [question for question in questions if question not in answers]
     (batch,) = rows.combine_chunks().to_batches()
-    sure = 0
+    known_share = 0
     for question in dict.fromkeys(questions):
         spark_says = np.array([{True: TRUE, False: FALSE, None: NULL}[answers[question][i]] for i in range(len(rows))])
         said = truth(bind(parse(question), rows.schema, session_time_zone=zone), batch)
         wrong = np.flatnonzero((said & spark_says) == 0)
         assert not len(wrong), (question, rows.slice(wrong[0], 1).to_pylist(), said[wrong[0]])
-        sure += (said == spark_says).mean()
+        known_share += (said == spark_says).mean()
         for size in (2, 7):
             _check_blocks(question, zone, rows, spark_says, size)
-    assert sure > 0.85 * len(set(questions))
+    assert known_share > 0.85 * len(set(questions))
 
 
 def _check_blocks(question: str, zone: str, rows: pa.Table, spark_says: np.ndarray, size: int) -> None:
@@ -274,8 +274,8 @@ def _check_blocks(question: str, zone: str, rows: pa.Table, spark_says: np.ndarr
         columns[f"{name}.lower"] = pa.array([min(v) for v in values], type_)
         columns[f"{name}.upper"] = pa.array([max(v) for v in values], type_)
         columns[f"{name}.null_count"] = pa.array([0] * len(blocks), pa.int64())
-    found = sec.evaluate(question, pa.table(columns), session_time_zone=zone)
+    outcomes = sec.evaluate(question, pa.table(columns), session_time_zone=zone)
     for bit, name in ((TRUE, "may_be_true"), (FALSE, "may_be_false"), (NULL, "may_be_null")):
-        may = found[name].to_numpy(zero_copy_only=False)
+        may = outcomes[name].to_numpy(zero_copy_only=False)
         happens = np.array([(spark_says[start : start + size] == bit).any() for start in starts])
         assert (may | ~happens).all(), (question, name, blocks[int(np.argmax(happens & ~may))].to_pylist())

@@ -236,9 +236,11 @@ def test_sparks_own_plans_ask_for_functions_of_text(spark: SparkSession, tmp_pat
     frame, plain = sec.dataframe(spark, table, via="transparent"), spark.read.parquet(str(tmp_path))
     for value, wanted in zip(FUNCTIONS, ["user-9", "W-3", "w3", "3"], strict=True):
         condition = f"{value} = '{wanted}' AND rid < 56"
-        found = frame.where(condition)
-        assert sorted(row.rid for row in found.collect()) == sorted(row.rid for row in plain.where(condition).collect())
-        (kept,) = pruning(found)
+        answer = frame.where(condition)
+        assert sorted(row.rid for row in answer.collect()) == sorted(
+            row.rid for row in plain.where(condition).collect()
+        )
+        (kept,) = pruning(answer)
         assert int(kept.split()[0]) <= 3, value
 
 

@@ -49,8 +49,8 @@ def test_no_row_is_lost(around: Circumstances, seed: int, segments: int, harm: f
     index = make_index(seed, segments, harm)
     later = refreshed(index, seed + 1, harm)
     with around.prevailing() as kept:
-        for i, each in enumerate((index, later)):
-            check_rows(each, run(query(each, kept, seed + i, strict=harm == 0.0), data.draw(questions(each))))
+        for i, state in enumerate((index, later)):
+            check_rows(state, run(query(state, kept, seed + i, strict=harm == 0.0), data.draw(questions(state))))
 
 
 @examples(90, shrink=False)

@@ -88,8 +88,8 @@ def zone_maps(table: Sequence[Sequence[Row]], forgotten: frozenset[str] = frozen
 
 
 def outcomes_of(predicate: str, statistics: pa.Table) -> list[int]:
-    found = sec.evaluate(predicate, statistics, schema=SCHEMA)
-    bits = zip(*(found[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
+    evaluated = sec.evaluate(predicate, statistics, schema=SCHEMA)
+    bits = zip(*(evaluated[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
     return [t * TRUE + f * FALSE + n * NULL for t, f, n in bits]
 
 
@@ -123,9 +123,9 @@ def test_soundness(table: list[list[Row]], predicate: str, forgotten: frozenset[
 def test_merged_zone_maps_are_those_of_the_merged_blocks(table: list[list[Row]], fan_out: int) -> None:
     cuts = [*range(0, len(table), fan_out), len(table)]
     joined = [[row for block in table[first:end] for row in block] for first, end in pairwise(cuts)]
-    found = zonemap.merge(_of(table), _row_counts(table), np.array(cuts[:-1]))
+    merged = zonemap.merge(_of(table), _row_counts(table), np.array(cuts[:-1]))
     expected = _of(joined)
-    zones, wanted = (each.zones(_row_counts(joined)) for each in (found, expected))
+    zones, wanted = (maps.zones(_row_counts(joined)) for maps in (merged, expected))
     has_values = wanted.value != 0
     assert zones.value.tolist() == wanted.value.tolist()
     assert zones.null.tolist() == wanted.null.tolist()

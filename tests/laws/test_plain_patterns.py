@@ -24,7 +24,7 @@ def test_plain_patterns_are_found_where_their_characters_stand(texts: list[str |
     for predicate, expected in (
         (f"s RLIKE '{pattern}'", holds),
         (f"if(s RLIKE '{pattern}', 1, 0) = 1", holds),
-        (f"if(s RLIKE '{pattern}', 1, 0) = 0", [not each for each in holds]),
+        (f"if(s RLIKE '{pattern}', 1, 0) = 0", [not holding for holding in holds]),
     ):
         assert matching_rows(bind(parse(predicate), batch.schema), batch).tolist() == expected
 

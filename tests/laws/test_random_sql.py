@@ -68,11 +68,11 @@ def write_partitioned(root: Path, spark: SparkSession) -> None:
     table = rows(7)
     k = table["k"].to_pylist()
     for value in range(-3, 9):
-        piece = table.filter(pa.array([each == value for each in k])).drop_columns(["k"])
+        piece = table.filter(pa.array([key == value for key in k])).drop_columns(["k"])
         (root / f"k={value}").mkdir(parents=True)
         pq.write_table(piece, root / f"k={value}" / "a.parquet", row_group_size=5)
     index(root, spark)
-    rest = table.filter(pa.array([each is None or each > 8 for each in k])).drop_columns(["k"])
+    rest = table.filter(pa.array([key is None or key > 8 for key in k])).drop_columns(["k"])
     (root / "k=__HIVE_DEFAULT_PARTITION__").mkdir()
     pq.write_table(rest, root / "k=__HIVE_DEFAULT_PARTITION__" / "b.parquet", row_group_size=5)
     spark.read.parquet(str(root)).createOrReplaceTempView("p")

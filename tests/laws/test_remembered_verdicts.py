@@ -75,8 +75,8 @@ class Lake:
         """The ids of the rows for which a predicate is TRUE, by looking at each."""
         bound = bind(parse(sql), SCHEMA, session_time_zone="UTC", case_sensitive=False, ansi=True)
         of_files = (table.combine_chunks().to_batches() for table in self.files.values())
-        found = [batch["rid"].to_numpy()[matching_rows(bound, batch)] for batches in of_files for batch in batches]
-        return sorted(np.concatenate([np.zeros(0, np.int64), *found]).tolist())
+        ids = [batch["rid"].to_numpy()[matching_rows(bound, batch)] for batches in of_files for batch in batches]
+        return sorted(np.concatenate([np.zeros(0, np.int64), *ids]).tolist())
 
 
 def ids(rows: pa.Table) -> list[int]:
@@ -94,9 +94,9 @@ def asked(table: Table, sql: str, way: str, expected: Sequence[int], said: objec
         case "count":
             assert sec.prune(table, sql).count() == len(expected), said
         case "limit":
-            found = ids(sec.prune(table, sql, limit=2).to_arrow(["rid"]))
-            assert len(found) == min(2, len(expected)), said
-            assert set(found) <= set(expected), said
+            read = ids(sec.prune(table, sql, limit=2).to_arrow(["rid"]))
+            assert len(read) == min(2, len(expected)), said
+            assert set(read) <= set(expected), said
         case "order":
             first = sec.prune(table, sql, order_by="rid", limit=3).to_arrow(["rid"])
             assert first["rid"].to_pylist() == expected[:3], said

@@ -40,12 +40,12 @@ def test_every_row_lies_where_its_place_says(
         batches = pa.Table.from_batches(
             pickle.loads(pickle.dumps(plan)).to_batches(names), pa.schema(plan.fields(names))
         )
-        for found in (plan.to_arrow(names), batches):
-            assert found.column_names == list(names)
-            places = list(zip(found["_file"].to_pylist(), found["_pos"].to_pylist(), strict=True))
+        for read in (plan.to_arrow(names), batches):
+            assert read.column_names == list(names)
+            places = list(zip(read["_file"].to_pylist(), read["_pos"].to_pylist(), strict=True))
             assert set(places) == expected and len(places) == len(expected)
             stored = {path: part for path, part, _ in chosen}
-            for row, (path, at) in zip(found.to_pylist(), places, strict=True):
+            for row, (path, at) in zip(read.to_pylist(), places, strict=True):
                 for name in set(names) & set(stored[path].column_names):
                     assert repr(row[name]) == repr(stored[path][name][at].as_py())
         ordered = sec.prune(table, where.sql or "true", order_by="i DESC", limit=3).to_arrow(names)
@@ -59,9 +59,9 @@ def test_late_reads_and_single_pages_keep_positions(tmp_path: Path) -> None:
     table = pa.table({"x": n * 7919 % 60_000, "wide": wide})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=20_000, data_page_size=20_000, write_page_index=True)
     plan = sec.prune(sec.open_table(str(tmp_path)), "x IN (3, 4, 59999) OR x BETWEEN 100 AND 120")
-    found = plan.to_arrow(["wide", "_pos"])
-    assert found.num_rows == 24
-    assert [int(text) for text in found["wide"].to_pylist()] == found["_pos"].to_pylist()
+    read = plan.to_arrow(["wide", "_pos"])
+    assert read.num_rows == 24
+    assert [int(text) for text in read["wide"].to_pylist()] == read["_pos"].to_pylist()
 
 
 def test_columns_of_the_table_come_first(write_table: WriteTable) -> None:
@@ -84,9 +84,9 @@ def test_spark_counts_positions_alike(spark: SparkSession, write_table: WriteTab
     expected = sorted(tuple(row.values()) for row in wanted.toArrow().to_pylist())
     plan = sec.prune(sec.open_table(str(root)), "y < 20")
     columns = ["x", "_file", "_pos"]
-    found: list[Any] = [plan.to_arrow(columns)]
-    found += [plan.to_spark(spark, columns, via=via).toArrow() for via in ("auto", "local", "blocks")]
-    for each in found:
-        assert sorted(tuple(row.values()) for row in each.to_pylist()) == expected
+    answers: list[Any] = [plan.to_arrow(columns)]
+    answers += [plan.to_spark(spark, columns, via=via).toArrow() for via in ("auto", "local", "blocks")]
+    for answer in answers:
+        assert sorted(tuple(row.values()) for row in answer.to_pylist()) == expected
     with pytest.raises(ValueError, match="does not read _file, _pos"):
         plan.to_spark(spark, columns, via="native")

@@ -241,8 +241,8 @@ def test_c35_rows_are_those_of_plain_python(
     made = lake(seed, files)
     with small(*limit):
         sec.build_index(made.table, postings=WITH_ROWS)
-        for each in asked:
-            check(made, each)
+        for predicate in asked:
+            check(made, predicate)
 
 
 @examples(60, shrink=False)
@@ -258,14 +258,14 @@ def test_c05_rows_stay_true_over_time(
         (made.root / "f1.parquet").unlink()
         del made.rows["f1.parquet"]
         made.add(random, "f2.parquet")
-        for each in asked:
-            check(made, each)
+        for predicate in asked:
+            check(made, predicate)
         sec.refresh_index(made.table, postings=WITH_ROWS)
-        for each in asked:
-            check(made, each)
+        for predicate in asked:
+            check(made, predicate)
         sec.optimize_index(made.table)
-        for each in asked:
-            check(made, each)
+        for predicate in asked:
+            check(made, predicate)
     assert sec.verify_index(made.table).faults == ()
     assert audited(made) == []
 
@@ -304,8 +304,8 @@ def test_c04_harmed_row_lists_lose_no_row(
         data = bytearray(segment.read_bytes())
         data[position % len(data)] ^= 1 << bit
         segment.write_bytes(data)
-        for each in asked:
-            check(made, each, strict=False)
+        for predicate in asked:
+            check(made, predicate, strict=False)
 
 
 @pytest.mark.parametrize("column", ["k", "s", "tags"])

@@ -380,9 +380,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ParquetDirectory:
     root: Path = tmp_path_factory.mktemp("selective") / "lake"
     root.mkdir()
     pq.write_table(rows(), root / "0.parquet", row_group_size=ROWS)
-    found = sec.open_table(str(root))
-    index_here(found, BuildOptions())  # which counts NaN
-    return found
+    opened = sec.open_table(str(root))
+    index_here(opened, BuildOptions())  # which counts NaN
+    return opened
 
 
 def kept(table: ParquetDirectory, predicate: str) -> list[int]:
@@ -407,10 +407,10 @@ def test_dataframes_prune_by_functions(table: ParquetDirectory, spark: SparkSess
     predicates = [predicate for predicate in lines(FUNCTIONS) if predicate not in TUPLES]
     answers = spark.createDataFrame(rows()).select("rid", *map(expr, predicates)).toArrow()
     for i, predicate in enumerate(predicates, 1):
-        found = frame.where(predicate).select("rid")
+        answer = frame.where(predicate).select("rid")
         matches = [rid for rid, value in enumerate(answers.column(i).to_pylist()) if value]
-        assert sorted(row.rid for row in found.collect()) == matches, predicate
-        pruned = re.search(r"IndexPruning: (\d+) of 40", found._jdf.queryExecution().executedPlan().toString())
+        assert sorted(row.rid for row in answer.collect()) == matches, predicate
+        pruned = re.search(r"IndexPruning: (\d+) of 40", answer._jdf.queryExecution().executedPlan().toString())
         assert pruned is not None and int(pruned[1]) < FEW, predicate
 
 
@@ -418,9 +418,9 @@ def test_the_blocks_kept_are_those_that_hold_a_match(table: ParquetDirectory, sp
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     predicates = [*lines(CONSTANTS), *lines(FUNCTIONS)]
     frame = spark.createDataFrame(rows())
-    found = frame.selectExpr("rid", *[f"({predicate}) AS p{i}" for i, predicate in enumerate(predicates)]).toArrow()
+    truths = frame.selectExpr("rid", *[f"({predicate}) AS p{i}" for i, predicate in enumerate(predicates)]).toArrow()
     for i, predicate in enumerate(predicates):
-        matches = [rid for rid, value in enumerate(found[f"p{i}"].to_pylist()) if value]
+        matches = [rid for rid, value in enumerate(truths[f"p{i}"].to_pylist()) if value]
         assert matches, f"{predicate} matches no row"
         assert kept(table, predicate) == sorted({rid // ROWS for rid in matches}), predicate
         plan = sec.prune(table, predicate, session_time_zone="UTC")

@@ -73,12 +73,12 @@ def test_the_rows_are_those_of_a_semi_join(
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
         plan = sec.prune(table, where.sql or "true", keys=source, on=names, null_safe=null_safe, strict=True, audit=1.0)
         batches = pa.Table.from_batches(pickle.loads(pickle.dumps(plan)).to_batches(), plan.opened.schema)
-        for found in (plan.to_arrow(), batches):
-            assert Counter(repr([plain(row[name]) for name in COLUMNS]) for row in found.to_pylist()) == expected
+        for read in (plan.to_arrow(), batches):
+            assert Counter(repr([plain(row[name]) for name in COLUMNS]) for row in read.to_pylist()) == expected
         assert plan.count() == len(matching)
         assert plan.to_arrow(["p"]).num_rows == len(matching)
-        sure = [row["row_count"] for row in plan.blocks.to_pylist() if row["fully_matching"]]
-        assert sum(sure) <= len(matching)
+        whole_blocks = [row["row_count"] for row in plan.blocks.to_pylist() if row["fully_matching"]]
+        assert sum(whole_blocks) <= len(matching)
         some = sec.prune(table, where.sql or "true", keys=source, on=names, null_safe=null_safe, limit=2)
         assert some.count() == some.to_arrow().num_rows == min(2, len(matching))
 
@@ -125,7 +125,7 @@ def test_several_columns_prune_together(table: Any) -> None:
     plan = sec.prune(table, "TRUE", keys=pairs, on=["a", "b"])
     assert plan.to_arrow(["x"])["x"].to_pylist() == [1, 60]
     alone = [sec.prune(table, "TRUE", keys=pairs[name], on=name) for name in ("a", "b")]
-    assert len(plan.blocks) <= min(len(each.blocks) for each in alone) == 4
+    assert len(plan.blocks) <= min(len(plan_alone.blocks) for plan_alone in alone) == 4
     assert "Spark" not in str(plan.why("t.parquet", 0))
     assert "(`a`, `b`) IN (2 keys)" in plan.explain(verbose=True)
     swapped = sec.prune(table, "x < 50", keys=pairs, on={"b": "a", "a": "b"})

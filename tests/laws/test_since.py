@@ -120,8 +120,8 @@ def test_some_files_of_a_table_are_pruned_as_they_are_among_all(catalog: Catalog
     listing, draw = table.listing(dt.UTC), np.random.default_rng(seed)
     files = table.declared_schema
     assert files is not None
-    found = 0
-    for predicate in (each for name in files.names for each in ASKED.get(name, ())):
+    matches = 0
+    for predicate in (text for name in files.names for text in ASKED.get(name, ())):
         try:
             every = sec.prune(table, predicate, use_index=False).to_arrow(["rid", "_file"])
         except (UnsupportedPredicate, IncomparableLiteral):
@@ -133,5 +133,5 @@ def test_some_files_of_a_table_are_pruned_as_they_are_among_all(catalog: Catalog
         rows = plan_scan(table, parse(predicate), predicate, Settings(), opened).to_arrow(["rid"])
         expected = every.filter(pc.is_in(every["_file"], value_set=some.paths))
         assert sorted(rows["rid"].to_pylist()) == sorted(expected["rid"].to_pylist()), (predicate, history.log)
-        found += len(expected)
-    assert found
+        matches += len(expected)
+    assert matches

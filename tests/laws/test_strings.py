@@ -62,12 +62,12 @@ def test_c19_a_collation_is_handed_on(
     pq.write_table(pa.table({"id": [4]}), lake / "without.parquet")
     plan = sec.prune(sec.open_table(str(lake)), predicate)
     for via in ("auto", "native"):
-        found = plan.to_spark(spark, columns, via=via)
-        wanted = spark.read.option("mergeSchema", "true").parquet(str(lake)).where(predicate).select(*found.columns)
-        assert found.schema == wanted.schema
-        assert rows(found.toArrow()) == rows(wanted.toArrow())
-        if "s" in found.columns:
-            assert found.where("s = 'NAME3'").count() == (predicate != "id > 99")
+        frame = plan.to_spark(spark, columns, via=via)
+        wanted = spark.read.option("mergeSchema", "true").parquet(str(lake)).where(predicate).select(*frame.columns)
+        assert frame.schema == wanted.schema
+        assert rows(frame.toArrow()) == rows(wanted.toArrow())
+        if "s" in frame.columns:
+            assert frame.where("s = 'NAME3'").count() == (predicate != "id > 99")
     for via in ("blocks", "local"):
         with pytest.raises(UnsupportedTable, match="has a collation"):
             plan.to_spark(spark, columns, via=via)

@@ -100,8 +100,8 @@ def computed(draw: st.DrawFn) -> tuple[str, str]:
         start, length = draw(st.integers(-4, 4)), draw(st.integers(-1, 5))
         parts = [*PARTS, f"substring({{}}, {start}, {length})", f"substring({{}}, {start})"]
         value = draw(st.sampled_from(parts)).format(value)
-    shown = quoted(like)
-    tests = [f"= {shown}", f"<> {shown}", f"IN ({shown}, 'a', '')", f"> {shown}", f"LIKE {quoted(like + '%')}"]
+    literal = quoted(like)
+    tests = [f"= {literal}", f"<> {literal}", f"IN ({literal}, 'a', '')", f"> {literal}", f"LIKE {quoted(like + '%')}"]
     tests += [f"ILIKE {quoted('%' + like)}", "RLIKE '^[aA].*'", "IS NULL", "= upper(s)", "<=> trim(s)"]
     return f"{value} {draw(st.sampled_from(tests))}", text
 
@@ -121,9 +121,9 @@ def conditions(draw: st.DrawFn) -> tuple[str, str]:
             return draw(computed())
         case "lower":
             text = draw(st.text("aAbIİiÍΣé", max_size=4))
-            shown = quoted(text.lower())
+            literal = quoted(text.lower())
             return draw(
-                st.sampled_from([f"lower(s) = {shown}", f"lower(s) IN ({shown}, 'a')", f"lower(s) < {shown}"])
+                st.sampled_from([f"lower(s) = {literal}", f"lower(s) IN ({literal}, 'a')", f"lower(s) < {literal}"])
             ), text
         case _:
             text = draw(st.text("abé😀", max_size=8))
@@ -170,8 +170,8 @@ def test_lower_case_is_that_of_spark(spark: SparkSession) -> None:
     """Character by character, from the mappings of ICU and of Java, but for the doubtful ones."""
     known = [c for c, doubtful in zip(CHARACTERS, has_doubtful(pa.array(CHARACTERS)), strict=True) if not doubtful]
     assert len(known) > 0.94 * len(CHARACTERS)
-    found = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "lower(c) AS l").toArrow()
-    assert found["l"].to_pylist() == lowered_texts(pa.array(found["c"].to_pylist()), "").to_pylist()
+    lowered = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "lower(c) AS l").toArrow()
+    assert lowered["l"].to_pylist() == lowered_texts(pa.array(lowered["c"].to_pylist()), "").to_pylist()
     java = spark._jvm.org.apache.commons.lang3.StringUtils  # type: ignore[union-attr]
     for locale in (*LOCALES, "az", "de", "el", "nl"):
         ours = lowered_texts(pa.array(known), locale.replace("az", "tr") if locale in ("az", *LOCALES) else "")
@@ -184,8 +184,8 @@ def test_upper_case_is_that_of_spark(spark: SparkSession) -> None:
     doubtful = has_doubtful_upper(pa.array(CHARACTERS))
     known = [c for c, is_doubtful in zip(CHARACTERS, doubtful, strict=True) if not is_doubtful]
     assert len(known) > 0.94 * len(CHARACTERS)
-    found = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "upper(c) AS u").toArrow()
-    assert found["u"].to_pylist() == uppered_texts(pa.array(found["c"].to_pylist()), "").to_pylist()
+    raised = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "upper(c) AS u").toArrow()
+    assert raised["u"].to_pylist() == uppered_texts(pa.array(raised["c"].to_pylist()), "").to_pylist()
     jvm = spark._jvm
     assert jvm is not None
     for locale in (*LOCALES, "az", "de", "el", "nl", "hy"):

@@ -44,8 +44,8 @@ def orders(draw: st.DrawFn) -> tuple[list[Item], list[str]]:
 
 def value(row: Row, name: str) -> Any:
     """A value as ORDER BY sees it: NaN is one value, and so is zero."""
-    found = row[name]
-    return ("NaN",) if found != found else 0.0 if found == 0 and isinstance(found, float) else found
+    cell = row[name]
+    return ("NaN",) if cell != cell else 0.0 if cell == 0 and isinstance(cell, float) else cell
 
 
 def compare(items: Sequence[Item], a: Row, b: Row) -> int:
@@ -61,18 +61,20 @@ def compare(items: Sequence[Item], a: Row, b: Row) -> int:
     return 0
 
 
-def order_of(found: Any) -> Any:
+def order_of(cell: Any) -> Any:
     """What text sorts by: its bytes."""
-    return found.encode() if isinstance(found, str) else found
+    return cell.encode() if isinstance(cell, str) else cell
 
 
-def check(items: Sequence[Item], rows: Sequence[Row], limit: int, found: Sequence[Row]) -> None:
+def check(items: Sequence[Item], rows: Sequence[Row], limit: int, answer: Sequence[Row]) -> None:
     """The sort columns are those of the first rows, in order, and every row is one of the table."""
     wanted = sorted(rows, key=functools.cmp_to_key(functools.partial(compare, items)))[:limit]
-    assert [[value(row, i[0]) for i in items] for row in found] == [[value(row, i[0]) for i in items] for row in wanted]
-    names = list(found[0]) if found else []
-    told = Counter(repr([row[name] for name in names]) for row in rows)
-    assert Counter(repr([row[name] for name in names]) for row in found) <= told
+    assert [[value(row, i[0]) for i in items] for row in answer] == [
+        [value(row, i[0]) for i in items] for row in wanted
+    ]
+    names = list(answer[0]) if answer else []
+    left = Counter(repr([row[name] for name in names]) for row in rows)
+    assert Counter(repr([row[name] for name in names]) for row in answer) <= left
 
 
 @examples(400, shrink=False)
@@ -104,15 +106,15 @@ KEYS = [["g"], ["g", "i"], ["g DESC", "i NULLS LAST"], ["s", "g DESC", "i"]]
 @st.composite
 def groups(draw: st.DrawFn) -> list[tuple[str, pa.Table, int]]:
     """Files of few different values, so that many rows are equal in the first column."""
-    found = []
+    grouped = []
     for number in range(draw(st.integers(1, 3))):
         n = draw(st.integers(1, 20))
         few = st.none() | st.integers(0, 2)
         columns = {name: draw(st.lists(few, min_size=n, max_size=n)) for name in "gi"}
         table = pa.table({**columns, "s": [None if v is None else "x" * 70 + str(v) for v in columns["g"]]})
         schema = pa.schema([("g", pa.int64()), ("i", pa.int64()), ("s", pa.string())])
-        found.append((f"{number}.parquet", table.cast(schema), draw(st.integers(1, 4))))
-    return found
+        grouped.append((f"{number}.parquet", table.cast(schema), draw(st.integers(1, 4))))
+    return grouped
 
 
 @examples(300, shrink=False)
@@ -195,8 +197,8 @@ def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
     monkeypatch.setattr(first_rows, "wave", noted)
     plan = sec.prune(table, "z = 3 AND x % 2 = 0", order_by="x DESC", limit=20)
     assert len(plan.blocks) == 40
-    found = plan.to_arrow()["x"].to_pylist()
-    assert found == [x for x in range(3999, -1, -1) if x % 7 == 3 and x % 2 == 0][:20]
+    values = plan.to_arrow()["x"].to_pylist()
+    assert values == [x for x in range(3999, -1, -1) if x % 7 == 3 and x % 2 == 0][:20]
     assert len(set(read)) == len(read) == 3  # 20 matching rows lie in 3 blocks of 100
 
 
@@ -224,11 +226,11 @@ def test_of_blocks_that_overlap_those_with_the_best_bounds_are_left(
             writer.write_table(pa.table({"x": pa.array(block, pa.int64())}))
     order = "x" + SPELLED[descending, nulls_first][0]
     plan = sec.prune(sec.open_table(str(root)), "true", order_by=order, limit=n, strict=True)
-    rows = [{"x": each} for block in values for each in block]
+    rows = [{"x": x} for block in values for x in block]
     check([("x", descending, nulls_first)], rows, n, plan.to_arrow().to_pylist())
-    known = [[each for each in block if each is not None] for block in values]
+    known = [[x for x in block if x is not None] for block in values]
     sign = -1 if descending else 1
-    fronts = sorted(min(sign * each for each in block) for block in known if block)
+    fronts = sorted(min(sign * x for x in block) for block in known if block)
     if len(fronts) >= n and not (nulls_first and any(None in block for block in values)):
         reach = sum(front <= fronts[n - 1] for front in fronts)
         assert len(plan.blocks) <= reach

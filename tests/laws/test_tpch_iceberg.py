@@ -50,6 +50,6 @@ def test_answers_are_those_without(iceberg: SparkSession, tables: None, number: 
 
 
 def test_a_date_is_pruned(iceberg: SparkSession, tables: None) -> None:
-    (found,) = pruning(iceberg.sql("SELECT count(*) FROM lineitem WHERE l_shipdate = DATE '1995-03-15'"))
-    kept, every = (int(each) for each in found.split(" of "))
+    (pruning_said,) = pruning(iceberg.sql("SELECT count(*) FROM lineitem WHERE l_shipdate = DATE '1995-03-15'"))
+    kept, every = (int(number) for number in pruning_said.split(" of "))
     assert kept < every / 3

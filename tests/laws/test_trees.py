@@ -84,8 +84,8 @@ def check(lake: ParquetDirectory, predicate: Any, holds: Holds, most: int = A_LO
     """The rows are right; gives the number of calls that it took."""
     with counted(most) as calls:
         plan = prune(lake, predicate)
-        found = plan.to_arrow(columns=["id"])
-    assert sorted(found["id"].to_pylist()) == [row["id"] for row in ROWS if holds(row)], str(predicate)[:2000]
+        rows = plan.to_arrow(columns=["id"])
+    assert sorted(rows["id"].to_pylist()) == [row["id"] for row in ROWS if holds(row)], str(predicate)[:2000]
     return calls[0]
 
 

@@ -97,8 +97,8 @@ def met(lake: Lake, first: Do, at: int, other: Do) -> tuple[SecateurError | None
     """How two end, of which the other does all that it does before one step of the first."""
     ended: list[SecateurError | None] = []
     script = Meeting(at, meanwhile=lambda: ended.append(ending(other, lake.open())))
-    own = ending(first, lake.open(MeetingStore(lake.filesystem, lake.store.root, script)))
-    return own, ended[0] if ended else None, script
+    outcome = ending(first, lake.open(MeetingStore(lake.filesystem, lake.store.root, script)))
+    return outcome, ended[0] if ended else None, script
 
 
 PAIRS: list[tuple[Do, Do, Callable[[Lake], None]]] = [
@@ -134,17 +134,17 @@ def test_another_comes_between_two_steps(tmp_path: Path, first: Do, other: Do, b
     saved = lake.saved()
     for at in steps_that_matter(steps_of(lake, first)):
         lake.restore(saved)
-        own, others, script = met(lake, first, at, other)
-        where = f"before {script.done[at]}: {own!r}, {others!r}"
-        for error in (own, others):
+        outcome, others, script = met(lake, first, at, other)
+        where = f"before {script.done[at]}: {outcome!r}, {others!r}"
+        for error in (outcome, others):
             assert error is None or isinstance(error, told_by(first)), where
         assert others is None or not isinstance(others, IndexConflict), where  # nobody comes between its steps
         try:
             check_index(lake)
         except Exception as error:
             raise AssertionError(where) from error
-        if isinstance(own, IndexConflict):
-            assert "again" in str(own), where
+        if isinstance(outcome, IndexConflict):
+            assert "again" in str(outcome), where
             assert isinstance(ending(first, lake.open()), IndexMissing | None), where
         check_leftovers(lake)
 
@@ -158,9 +158,9 @@ def told_by(do: Do) -> type[SecateurError] | UnionType:
 def steps_that_matter(steps: list[str]) -> list[int]:
     """Steps that write, those after them, and those around a look at what there is; in the nightly run all."""
     kinds = ("put", "create", "delete", "list") if NIGHTLY else ("create", "list removals")
-    found = {i for i, step in enumerate(steps) if step.startswith(kinds)}
+    numbers = {i for i, step in enumerate(steps) if step.startswith(kinds)}
     return sorted(
-        range(len(steps)) if NIGHTLY else {0, len(steps) - 1} | found | {i + 1 for i in found if i + 1 < len(steps)}
+        range(len(steps)) if NIGHTLY else {0, len(steps) - 1} | numbers | {i + 1 for i in numbers if i + 1 < len(steps)}
     )
 
 
@@ -171,8 +171,8 @@ def test_of_two_full_builds_the_last_number_wins(tmp_path: Path) -> None:
     created = next(i for i, step in enumerate(steps) if step.startswith("create"))
     for at in (0, created, created + 1):
         lake.restore(saved)
-        own, others, _ = met(lake, build, at, rebuild)
-        assert (own, others) == (None, None)
+        outcome, others, _ = met(lake, build, at, rebuild)
+        assert (outcome, others) == (None, None)
         assert snapshot_numbers(lake.store) == [1, 2, 3]
         assert sec.describe_index(lake.open()).bloom == (("user",) if at <= created else ("word",))
         check_index(lake)
@@ -192,8 +192,8 @@ def test_numbers_that_begin_again_are_told_apart(tmp_path: Path) -> None:
     steps = steps_of(lake, refresh)
     lake.restore(saved)
     first = next(i for i, step in enumerate(steps) if step.startswith("put segments"))
-    own, others, _ = met(lake, refresh, first, anew)
-    assert isinstance(own, IndexConflict)
+    outcome, others, _ = met(lake, refresh, first, anew)
+    assert isinstance(outcome, IndexConflict)
     assert others is None
     assert snapshot_numbers(lake.store) == [1]
     assert sec.describe_index(lake.open()).bloom == ("word",)
@@ -241,14 +241,14 @@ def test_who_publishes_passes_who_removes(tmp_path: Path, publish: Do, remove: D
                 while other.is_alive() and not gate.reached.wait(0.005):
                     pass
 
-            own = ending(
+            outcome = ending(
                 publish, lake.open(MeetingStore(lake.filesystem, lake.store.root, Meeting(at, meanwhile=meanwhile)))
             )
             gate.opened.set()
             other.join()
-            where = f"{steps[at]}, {then}: {script.done[then:][:1]}, {own!r}"
+            where = f"{steps[at]}, {then}: {script.done[then:][:1]}, {outcome!r}"
             assert ended == [None], where
-            assert own is None or isinstance(own, told_by(publish)), where
+            assert outcome is None or isinstance(outcome, told_by(publish)), where
             try:
                 check_index(lake)
             except Exception as error:
@@ -266,9 +266,9 @@ def test_of_two_refreshes_none_is_lost(tmp_path: Path) -> None:
     steps = steps_of(lake, refresh)
     at = steps.index(next(step for step in steps if step.startswith("create")))
     lake = lake_in(tmp_path / "again", changed)
-    own, others, _ = met(lake, refresh, at, meanwhile)
-    assert isinstance(own, IndexConflict)
-    assert "refresh again" in str(own)
+    outcome, others, _ = met(lake, refresh, at, meanwhile)
+    assert isinstance(outcome, IndexConflict)
+    assert "refresh again" in str(outcome)
     assert others is None
     refresh(lake.open())
     assert sec.verify_index(lake.open()).files_uncovered == 0

@@ -117,9 +117,9 @@ def test_a_forked_child_reads(root: Path, read_path: str) -> None:
 
 def test_no_lock_and_no_pool_is_kept_that_a_child_would_wait_for() -> None:
     """Locks of objects come from `forks`; the others are renewed where they stand, or guard what no child uses."""
-    own = {"forks.py", "pruning/reporters.py", "pruning/predicate/recursion.py"}
+    modules_with_locks = {"forks.py", "pruning/reporters.py", "pruning/predicate/recursion.py"}
     having = {p for p in SOURCES.rglob("*.py") if "threading.Lock()" in p.read_text(encoding="utf-8")}
-    assert {path.relative_to(SOURCES).as_posix() for path in having} == own
+    assert {path.relative_to(SOURCES).as_posix() for path in having} == modules_with_locks
 
 
 def test_an_object_that_was_open_before_a_fork_says_so(s3: S3Server) -> None:

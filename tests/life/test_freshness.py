@@ -49,8 +49,8 @@ def check(spark: SparkSession, root: Path, table: ParquetDirectory | None = None
     for predicate in PREDICATES:
         expected = Counter(tuple(row) for row in frame.where(predicate).select("id", "word", "extra").collect())
         plan = sec.prune(table, predicate, strict=True)
-        found = plan.to_arrow(columns=["id", "word", "extra"])
-        assert Counter(tuple(row.values()) for row in found.to_pylist()) == expected, predicate
+        rows = plan.to_arrow(columns=["id", "word", "extra"])
+        assert Counter(tuple(row.values()) for row in rows.to_pylist()) == expected, predicate
         assert plan.count() == expected.total(), predicate
 
 
@@ -171,7 +171,7 @@ def test_builders_that_publish_at_once(spark: SparkSession, root: Path) -> None:
 
 def left_over(root: Path) -> list[Path]:
     """A file of every kind of a build that is under way, or was killed."""
-    found = []
+    left = []
     for folder, suffix in (
         ("segments", "segment"),
         ("filters", "filter"),
@@ -179,9 +179,9 @@ def left_over(root: Path) -> list[Path]:
         ("manifests", "manifests"),
     ):
         (root / "_secateur" / folder).mkdir(exist_ok=True)
-        found.append(root / "_secateur" / folder / f"0123456789ab-000000.{suffix}")
-        found[-1].write_bytes(b"half a file")
-    return found
+        left.append(root / "_secateur" / folder / f"0123456789ab-000000.{suffix}")
+        left[-1].write_bytes(b"half a file")
+    return left
 
 
 def test_vacuum_removes_what_nobody_uses(spark: SparkSession, root: Path) -> None:

@@ -98,9 +98,9 @@ def test_few_increments_are_left(tmp_path: Path, structures: dict[str, Any]) -> 
     table = grown_index(tmp_path, 40, **structures)
     assert len(increments(table)) <= math.log(82, 3) + 1
     assert sec.verify_index(table).sound
-    found = sec.prune(table, "id = 123", strict=True)
-    assert found.to_arrow(columns=["id"])["id"].to_pylist() == [123]
-    assert [block["file"] for block in found.blocks.to_pylist()] == ["012.parquet"]
+    plan = sec.prune(table, "id = 123", strict=True)
+    assert plan.to_arrow(columns=["id"])["id"].to_pylist() == [123]
+    assert [block["file"] for block in plan.blocks.to_pylist()] == ["012.parquet"]
 
 
 def test_what_is_merged_at_once_is_not_left_over(tmp_path: Path) -> None:

@@ -117,10 +117,10 @@ def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> N
 
 
 def test_a_dry_run_tells_and_changes_nothing(appended: ParquetDirectory) -> None:
-    told = sec.optimize_index(appended, dry_run=True)
-    assert sec.describe_index(appended).segments == told.segments_before
+    planned = sec.optimize_index(appended, dry_run=True)
+    assert sec.describe_index(appended).segments == planned.segments_before
     done = sec.optimize_index(appended)
-    assert (done.segments_after, done.segments_made) == (told.segments_after, told.segments_made)
+    assert (done.segments_after, done.segments_made) == (planned.segments_after, planned.segments_made)
 
 
 def test_files_that_are_gone_are_forgotten(appended: ParquetDirectory) -> None:
@@ -152,10 +152,10 @@ def test_a_refresh_that_comes_first(appended: ParquetDirectory, monkeypatch: pyt
     planned = optimize.regroup
 
     def refreshing(*arguments: Any) -> Any:
-        found = planned(*arguments)
+        plan = planned(*arguments)
         _append(Path(appended.root), 77)
         sec.refresh_index(appended)
-        return found
+        return plan
 
     monkeypatch.setattr(optimize, "regroup", refreshing)
     with pytest.raises(IndexConflict, match="Nothing was changed"):

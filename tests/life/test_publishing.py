@@ -73,37 +73,37 @@ def whole(store: FileStore) -> bytes:
 @pytest.mark.long
 def test_one_of_many_threads_creates_a_name(place: str) -> None:
     for folder in range(ROUNDS):
-        found = outcomes_of(place, folder, WRITERS, threading.Barrier(WRITERS))
-        winners = [outcome for outcome in found if outcome != "conflict"]
+        outcomes = outcomes_of(place, folder, WRITERS, threading.Barrier(WRITERS))
+        winners = [outcome for outcome in outcomes if outcome != "conflict"]
         assert len(winners) == 1
         store = store_at(place, folder)
         assert whole(store) == content(winners[0])
         assert [file.name for file in store.files("snapshots")] == [NAME]
 
 
-def race(places: list[str], process: int, start: Any, found: Any) -> None:
+def race(places: list[str], process: int, start: Any, outcomes: Any) -> None:
     """One of several processes: it creates names as fast as it can, and tells which it got."""
     start.wait()
     for place, folder in product(places, range(ROUNDS)):
         try:
             store_at(place, folder).create(NAME, content(process))
-            found.put((place, folder, process))
+            outcomes.put((place, folder, process))
         except IndexConflict:
-            found.put((place, folder, None))
+            outcomes.put((place, folder, None))
 
 
 @pytest.mark.long
 def test_one_of_many_processes_creates_a_name(s3: S3Server, tmp_path: Path) -> None:
     places = [str(tmp_path), f"s3://{s3.bucket}/{tmp_path.name}"]
     context = multiprocessing.get_context("spawn")
-    start, found = context.Barrier(PROCESSES), context.Queue()
-    processes = [context.Process(target=race, args=(places, i, start, found)) for i in range(PROCESSES)]
+    start, queue = context.Barrier(PROCESSES), context.Queue()
+    processes = [context.Process(target=race, args=(places, i, start, queue)) for i in range(PROCESSES)]
     for process in processes:
         process.start()
-    told = [found.get(timeout=60) for _ in range(PROCESSES * ROUNDS * len(places))]
+    outcomes = [queue.get(timeout=60) for _ in range(PROCESSES * ROUNDS * len(places))]
     for process in processes:
         process.join(60)
-    won = [(place, folder, process) for place, folder, process in told if process is not None]
+    won = [(place, folder, process) for place, folder, process in outcomes if process is not None]
     assert sorted((place, folder) for place, folder, _ in won) == sorted(product(places, range(ROUNDS)))
     assert [whole(store_at(place, folder)) for place, folder, _ in won] == [content(process) for *_, process in won]
 

@@ -43,14 +43,12 @@ def _rows(i: int) -> pa.Table:
 def steps(draw: st.DrawFn) -> list[dict[str, Any]]:
     """What is asked of a build, and of the refreshes after it; of every kind a part each."""
     number = draw(st.integers(2, 3))
-    found: list[dict[str, Any]] = [{} for _ in range(number)]
+    made: list[dict[str, Any]] = [{} for _ in range(number)]
     for kind, columns in ALL.items():
         for column in columns:
-            chosen = found[draw(st.integers(0, number - 1))].setdefault(
-                kind, {} if isinstance(columns, Mapping) else []
-            )
+            chosen = made[draw(st.integers(0, number - 1))].setdefault(kind, {} if isinstance(columns, Mapping) else [])
             chosen.update({column: columns[column]}) if isinstance(columns, Mapping) else chosen.append(column)
-    return found
+    return made
 
 
 @examples(15, shrink=False)
@@ -108,9 +106,14 @@ def test_what_a_dry_run_tells_is_done_then(table: ParquetDirectory) -> None:
     (root / "0.parquet").unlink()
     write_file(root / "1.parquet", _rows(7), row_group_size=10)
     write_file(root / "9.parquet", _rows(9), row_group_size=10)
-    told = sec.refresh_index(table, dry_run=True, postings=["id"])
-    assert (told.files_added, told.files_changed, told.files_removed, told.segments_amended) == (1, 1, 1, 1)
-    assert told.index.number == 1
+    announced = sec.refresh_index(table, dry_run=True, postings=["id"])
+    assert (announced.files_added, announced.files_changed, announced.files_removed, announced.segments_amended) == (
+        1,
+        1,
+        1,
+        1,
+    )
+    assert announced.index.number == 1
     done = sec.refresh_index(table, postings=["id"])
     assert [getattr(done, n) for n in ("files_added", "files_changed", "files_removed", "segments_amended")] == [1] * 4
     assert done.index.number == 2
@@ -152,15 +155,15 @@ def test_lost_index_files_are_made_anew(table: ParquetDirectory, folder: str) ->
 def test_broken_index_files_are_repaired(table: ParquetDirectory, folder: str) -> None:
     sec.refresh_index(table, bloom=["id"], ngram=["name"])
     before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
-    path = next(each for each in (Path(table.root) / "_secateur" / folder).iterdir() if each.name in str(_used(table)))
+    path = next(file for file in (Path(table.root) / "_secateur" / folder).iterdir() if file.name in str(_used(table)))
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     assert not sec.verify_index(table).sound
     assert sec.refresh_index(table).is_current  # which does not look into files
-    told = sec.refresh_index(table, dry_run=True, repair=True)
+    announced = sec.refresh_index(table, dry_run=True, repair=True)
     done = sec.refresh_index(table, repair=True)
-    assert (done.files_lost, done.segments_amended) == (told.files_lost, told.segments_amended)
+    assert (done.files_lost, done.segments_amended) == (announced.files_lost, announced.segments_amended)
     assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
     assert sec.verify_index(table).sound
     assert {predicate: kept(table, predicate) for predicate in before} == before
@@ -179,9 +182,9 @@ def test_a_file_that_changes_meanwhile(table: ParquetDirectory, monkeypatch: pyt
     planned = refresh.difference
 
     def overwriting(*arguments: Any) -> Any:
-        found = planned(*arguments)
+        plan = planned(*arguments)
         write_file(Path(table.root) / "2.parquet", _rows(2), row_group_size=15)
-        return found
+        return plan
 
     monkeypatch.setattr(refresh, "difference", overwriting)
     with pytest.raises(StalePlan, match="2\\.parquet was overwritten"):
@@ -196,9 +199,9 @@ def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.
     planned = refresh.difference
 
     def building(*arguments: Any) -> Any:
-        found = planned(*arguments)
+        plan = planned(*arguments)
         sec.build_index(table, postings=["name"])
-        return found
+        return plan
 
     monkeypatch.setattr(refresh, "difference", building)
     with pytest.raises(IndexConflict, match="refresh again"):
@@ -243,8 +246,8 @@ def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_ov
     """One that is young again after the wait has no entry, so what becomes of it within its second is found."""
     second = 1_700_000_000
     older, path = (write_file(tmp_path / f"{name}.parquet", {"id": [1, 2, 3]}) for name in "ab")
-    for each in (older, path):
-        os.utime(each, (second, second))
+    for overwritten in (older, path):
+        os.utime(overwritten, (second, second))
     waited: list[float] = []
 
     def overwriting(seconds: float) -> None:

@@ -63,10 +63,10 @@ def lake_in(tmp_path: Path, action: Action) -> Lake:
     return lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), action.before)
 
 
-def check_refused(lake: Lake, saved: dict[str, bytes], error: object, told: str) -> None:
+def check_refused(lake: Lake, saved: dict[str, bytes], error: object, advice: str) -> None:
     """The error tells; every file of the old index is as it was, and nothing else is left but for a vacuum."""
     assert isinstance(error, IndexNotWritable), error
-    assert told in str(error)
+    assert advice in str(error)
     assert lake.store.root in str(error)
     assert "index_location=" in str(error)
     assert saved.items() <= lake.saved().items()
@@ -81,7 +81,7 @@ def test_a_disk_is_full_after_some_files(tmp_path: Path, name: str, code: str, m
     """Whenever it is: while the file is written, or once it is brought to the disk."""
     action = WRITERS[name]
     lake = lake_in(tmp_path, action)
-    saved, told = lake.saved(), {"ENOSPC": "Make room", "EDQUOT": "Make room"}.get(code, "write permission")
+    saved, advice = lake.saved(), {"ENOSPC": "Make room", "EDQUOT": "Make room"}.get(code, "write permission")
     refused = 0
     for after in range(0, 40, 3):
         lake.restore(saved)
@@ -98,7 +98,7 @@ def test_a_disk_is_full_after_some_files(tmp_path: Path, name: str, code: str, m
                 action.do(lake.open())
             except SecateurError as error:
                 refused += 1
-                check_refused(lake, saved, error, told)
+                check_refused(lake, saved, error, advice)
         check_leftovers(lake)
     assert refused >= 2
 
@@ -187,9 +187,9 @@ def test_ctrl_c_in_the_middle_of_a_command(tmp_path: Path) -> None:
     command = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, "refresh", lake.root], env=env, stderr=subprocess.PIPE, text=True
     )
-    _, told = command.communicate(timeout=120)
+    _, message = command.communicate(timeout=120)
     assert command.returncode == 130
-    assert told.endswith("secateur: interrupted: nothing was published, the index is as it was\n")
+    assert message.endswith("secateur: interrupted: nothing was published, the index is as it was\n")
     assert snapshot_numbers(lake.store) == [1]
     check_index(lake)
     check_leftovers(lake)

@@ -55,8 +55,8 @@ class Lake:
 
     def rows(self, first: int, last: int) -> list[tuple[int, int, str]]:
         """The rows that ``id BETWEEN first AND last`` finds."""
-        found = pa.concat_tables(self.data.values()).to_pylist()
-        return sorted(tuple(row.values()) for row in found if first <= row["id"] <= last)
+        all_rows = pa.concat_tables(self.data.values()).to_pylist()
+        return sorted(tuple(row.values()) for row in all_rows if first <= row["id"] <= last)
 
 
 @pytest.fixture
@@ -127,12 +127,12 @@ def test_the_data_source_plans_once_and_keeps_the_index(spark: SparkSession, s3:
         assert rows("twice = 1800") == lake.rows(900, 900)
     with s3.traffic() as wide:
         assert rows("id BETWEEN 100 AND 1100") == lake.rows(100, 1100)
-    for found, files in ((traffic, {"part=2"}), (wide, {"part=0", "part=1", "part=2"})):
-        read = [each.name for each in found.requests if each.kind == "GET"]
+    for seen, files in ((traffic, {"part=2"}), (wide, {"part=0", "part=1", "part=2"})):
+        read = [request.name for request in seen.requests if request.kind == "GET"]
         assert {posixpath.basename(name).partition(".")[0] for name in read if name.endswith(".parquet")} == files
         assert not [name for name in read if name.endswith(".snapshot")]
-        assert found.counts["LIST"] == 4  # of files and of snapshots, for the schema and for the plan
-    assert not [each for each in wide.requests if each.name.endswith(".filter")]
+        assert seen.counts["LIST"] == 4  # of files and of snapshots, for the schema and for the plan
+    assert not [request for request in wide.requests if request.name.endswith(".filter")]
 
 
 def test_failures_now_and_then_are_healed(s3: S3Server, lake: Lake) -> None:
@@ -235,7 +235,7 @@ def test_slow_answers_are_waited_for(s3: S3Server, lake: Lake) -> None:
     table = lake.open()
     with s3.failing(gets("", lambda method, path: "." in path), "slow") as gate, s3.traffic() as traffic:
         assert arrow_rows(table, "twice = 1000") == lake.rows(500, 500)
-    asked = [(each.name, each.range) for each in traffic.requests if each.kind == "GET"]
+    asked = [(request.name, request.range) for request in traffic.requests if request.kind == "GET"]
     assert gate.failed == len(asked) == len(set(asked)) > 3
 
 

@@ -98,10 +98,10 @@ def ids(table: pa.Table) -> list[int]:
 
 
 def aggregates(plan: Scan) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = aggregated(
+    answers: list[dict[str, Any]] = aggregated(
         plan, bound(plan, parse_aggregates("count(*) AS n, min(n) AS low, max(id) AS high"), case_sensitive=False)
     ).to_pylist()
-    return found
+    return answers
 
 
 READ_PATHS: dict[str, tuple[Callable[[Scan], Any], Any]] = {
@@ -187,12 +187,12 @@ def test_a_filesystem_that_tells_nothing_of_open_files_is_asked_again(root: Path
     wrapped = pafs.SubTreeFileSystem("/", local)
     info = path.stat()
     with wrapped.open_input_file(str(path)[1:]) as file:
-        own = Path(str(path)[1:])
-        told(own, info.st_size, info.st_mtime_ns, wrapped).require(file)
-        told(own, info.st_size, 0, wrapped).require(file)
+        on_disk = Path(str(path)[1:])
+        told(on_disk, info.st_size, info.st_mtime_ns, wrapped).require(file)
+        told(on_disk, info.st_size, 0, wrapped).require(file)
         for size, modified in ((info.st_size + 1, 0), (info.st_size, info.st_mtime_ns + 1)):
             with pytest.raises(StalePlan, match=r"a\.parquet has changed"):
-                told(own, size, modified, wrapped).require(file)
+                told(on_disk, size, modified, wrapped).require(file)
     with pytest.raises(StalePlan, match="gone has vanished"):
         told(root / "gone", 1, 1, local).require()
 
@@ -214,12 +214,12 @@ def test_an_object_tells_its_time_itself() -> None:
     """To the second; nothing else is asked, as there is nothing under this path."""
     filesystem = pafs.SubTreeFileSystem("/nowhere", pafs.LocalFileSystem())
     moment = 1_767_225_600  # 2026-01-01
-    own: Any = Answered(5, {b"Last-Modified": b"2026-01-01T00:00:00Z"})
-    told(Path("a"), 5, moment * 10**9 + 999_000_000, filesystem).require(own)
+    answered: Any = Answered(5, {b"Last-Modified": b"2026-01-01T00:00:00Z"})
+    told(Path("a"), 5, moment * 10**9 + 999_000_000, filesystem).require(answered)
     with pytest.raises(StalePlan, match="it was modified since"):
-        told(Path("a"), 5, (moment - 1) * 10**9, filesystem).require(own)
+        told(Path("a"), 5, (moment - 1) * 10**9, filesystem).require(answered)
     with pytest.raises(StalePlan, match="it had 6 bytes, and has 5"):
-        told(Path("a"), 6, moment * 10**9, filesystem).require(own)
+        told(Path("a"), 6, moment * 10**9, filesystem).require(answered)
     unknown: Any = Answered(5, {b"Last-Modified": b"yesterday"})
     with pytest.raises(StalePlan, match="vanished"):  # asked again
         told(Path("a"), 5, moment * 10**9, filesystem).require(unknown)
@@ -296,25 +296,25 @@ def test_a_plan_reads_its_own_snapshot(made: Any, commit: str) -> None:
     table = sec.open_table(made)
     plan = sec.prune(table, WHERE, strict=True)
     old = made.current_snapshot().snapshot_id
-    mine = [Path(path.removeprefix("file://")) for path in plan.files]
+    planned_files = [Path(path.removeprefix("file://")) for path in plan.files]
     expected = {read_path: planned for read_path, (_, planned) in READ_PATHS.items()}
     COMMITS[commit](made)
     assert {read_path: read(plan) for read_path, (read, _) in READ_PATHS.items()} == expected
     past = sec.prune(sec.open_table(made, snapshot_id=old), WHERE, strict=True)
     assert ids(past.to_arrow()) == list(range(5, 25))
-    still_live = set(mine) <= set(files_of(made))
+    still_live = set(planned_files) <= set(files_of(made))
     assert plan.is_current() == still_live
     assert past.is_current()
     now = sec.open_table(made)
     assert ids(plan.replanned().to_arrow()) == ids(sec.prune(now, WHERE).to_arrow())
     if not still_live:
-        for path in set(mine) - set(files_of(made)):
+        for path in set(planned_files) - set(files_of(made)):
             path.unlink()
-        for each in (plan, past):
+        for held_plan in (plan, past):
             with pytest.raises(StalePlan, match=r"the plan is stale: .*\.parquet has vanished .*plan again"):
-                each.to_arrow()
+                held_plan.to_arrow()
             with pytest.raises(StalePlan):
-                list(each.to_batches())
+                list(held_plan.to_batches())
         assert ids(plan.replanned().to_arrow()) == ids(sec.prune(now, WHERE).to_arrow())
 
 

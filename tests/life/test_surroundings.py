@@ -86,6 +86,6 @@ def test_a_filter_of_unknown_kind_stays_as_it_is(root: Path, monkeypatch: pytest
     table = sec.open_table(str(root))
     assert sec.prune(table, "id = 3", strict=True).count() == 1
     assert sec.verify_index(table).sound
-    assert "cuckoo" in {each.structure for each in sec.describe_index(table).coverage}
+    assert "cuckoo" in {entry.structure for entry in sec.describe_index(table).coverage}
     assert sec.optimize_index(table).segments_after >= 1
     assert sec.prune(table, "id = 3", strict=True).count() == 1

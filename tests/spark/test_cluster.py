@@ -28,8 +28,8 @@ def python_of_a_cluster(root: Path) -> Path:
     libraries = root / "libraries"
     libraries.mkdir()
     for name in INSTALLED:
-        for found in there.glob(f"{name.removesuffix('.py')}*"):
-            (libraries / found.name).symlink_to(found)
+        for package in there.glob(f"{name.removesuffix('.py')}*"):
+            (libraries / package.name).symlink_to(package)
     python = root / "python"
     base = Path(sys.base_prefix) / "bin" / Path(sys.executable).name
     python.write_text(f'#!/bin/sh\nPYTHONPATH=$PYTHONPATH:{libraries} exec {base} -S "$@"\n')
@@ -42,14 +42,14 @@ def test_executors_that_lack_the_package_and_get_it(tmp_path: Path) -> None:
     command = [sys.executable, cluster_work.__file__, str(python_of_a_cluster(tmp_path)), str(tmp_path / "lake")]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=environment)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert (found["local"], found["native"]) == (1, 1)  # they need no Python on executors
-    for refused in found["nothing shipped"]:
+    outcomes: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert (outcomes["local"], outcomes["native"]) == (1, 1)  # they need no Python on executors
+    for refused in outcomes["nothing shipped"]:
         assert refused.startswith("PackageMissing: this job needs secateur on the executors: ")
         assert "cannot import secateur" in refused
         assert "secateur pack packages.tar.gz" in refused
-    assert re.search("cannot import (mmh3|sqlglot|xxhash)", found["zip shipped"][0])  # whichever is asked for first
-    assert found["archive shipped"] == [100, 1]
+    assert re.search("cannot import (mmh3|sqlglot|xxhash)", outcomes["zip shipped"][0])  # whichever is asked for first
+    assert outcomes["archive shipped"] == [100, 1]
 
 
 def test_another_version_of_the_package_is_none() -> None:

@@ -44,7 +44,7 @@ def test_every_read_path_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent
     )
     assert done.returncode == 0, done.stderr[-20_000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told.pop("session").startswith("pyspark.sql.connect")
-    assert len(told) == len(PREDICATES) * (2 * len(READ_PATHS) + 2) + len(LOST_BY_PUSH_DOWN)
-    assert [what for what, equal in told.items() if not equal] == []
+    answers = json.loads(done.stdout.splitlines()[-1])
+    assert answers.pop("session").startswith("pyspark.sql.connect")
+    assert len(answers) == len(PREDICATES) * (2 * len(READ_PATHS) + 2) + len(LOST_BY_PUSH_DOWN)
+    assert [what for what, equal in answers.items() if not equal] == []

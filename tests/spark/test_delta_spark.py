@@ -51,9 +51,9 @@ class History:
             "delta.columnMapping.mode": "name" if mapped else "none",
             "delta.checkpointInterval": "3",
         }
-        told = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
         by = self.draw.choice(["", "PARTITIONED BY (p)"])
-        self.run(f"CREATE TABLE {{t}} USING delta {by} TBLPROPERTIES ({told}) AS {self.rows(30)}")
+        self.run(f"CREATE TABLE {{t}} USING delta {by} TBLPROPERTIES ({properties}) AS {self.rows(30)}")
 
     def run(self, sql: str) -> None:
         self.spark.sql(sql.replace("{t}", f"delta.`{self.path}`"))
@@ -91,8 +91,8 @@ class History:
 
     @property
     def version(self) -> int:
-        found = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path}` LIMIT 1").collect()
-        return int(found[0]["version"])
+        history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path}` LIMIT 1").collect()
+        return int(history[0]["version"])
 
     def step(self) -> None:
         name = self.draw.choice(["append", "append", "delete", "delete", "update", "merge", "optimize", "evolve"])
@@ -109,9 +109,9 @@ def agrees(handle: Any, model: pa.Table, about: object) -> None:
     for predicate in PREDICATES:
         expected = oracle.rows(duckdb.from_arrow(model).filter(predicate).to_arrow_table())
         plan = sec.prune(handle, predicate, strict=True)
-        found = plan.to_arrow()
-        assert found.schema.names == model.schema.names
-        lost, more = expected - oracle.rows(found), oracle.rows(found) - expected
+        read = plan.to_arrow()
+        assert read.schema.names == model.schema.names
+        lost, more = expected - oracle.rows(read), oracle.rows(read) - expected
         assert not lost | more, (predicate, f"{lost=}, {more=}", about, plan.explain())
         assert plan.count() == expected.total(), (predicate, about)
 

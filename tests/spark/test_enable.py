@@ -104,9 +104,9 @@ QUERIES = [
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
 def test_answers_are_those_without(spark: SparkSession, lake: str, query: str, expected: str | None) -> None:
     require_same(spark, query)
-    found = pruning(spark.sql(query))
-    assert found, query
-    assert expected in (None, *found)
+    kept = pruning(spark.sql(query))
+    assert kept, query
+    assert expected in (None, *kept)
 
 
 def test_paths_views_and_new_sessions(spark: SparkSession, lake: str) -> None:
@@ -116,9 +116,9 @@ def test_paths_views_and_new_sessions(spark: SparkSession, lake: str) -> None:
     frames += [spark.table("some"), spark.table("kept"), spark.sql(f"SELECT * FROM parquet.`{lake}`")]
     try:
         for frame in frames:
-            found = frame.where("id = 1234").select("id")
-            assert pruning(found) == ["1 of 30"]
-            assert [row.id for row in found.collect()] == [1234]
+            answer = frame.where("id = 1234").select("id")
+            assert pruning(answer) == ["1 of 30"]
+            assert [row.id for row in answer.collect()] == [1234]
     finally:
         spark.sql("DROP VIEW kept")
 
@@ -129,8 +129,8 @@ def test_explain_and_last_plans_tell(spark: SparkSession, lake: str) -> None:
         "IndexPruning: 1 of 30 row groups"
         in spark.sql("EXPLAIN FORMATTED SELECT * FROM events WHERE id = 5").first()[0]
     )
-    told = spark.sql("EXPLAIN FORMATTED SELECT * FROM events WHERE id > 100 AND uid = 77").first()[0]
-    assert re.search(r"IndexStages: .*(zone maps|segments|filters) pruned \d+", told)
+    plan_text = spark.sql("EXPLAIN FORMATTED SELECT * FROM events WHERE id > 100 AND uid = 77").first()[0]
+    assert re.search(r"IndexStages: .*(zone maps|segments|filters) pruned \d+", plan_text)
     spark.sql("SELECT * FROM events WHERE id = 5").collect()
     last = sec.last_plans(spark)[-1]
     assert last.plan is not None

@@ -19,7 +19,7 @@ MOST_SECONDS = 540
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the program saw: a JVM with Hive's catalog cannot be the other tests'."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -31,17 +31,17 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         command, cwd=home, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answers
 
 
-def test_hive_tables_in_parquet_prune(told: dict[str, Any]) -> None:
-    for query, seen in told["queries"].items():
+def test_hive_tables_in_parquet_prune(session: dict[str, Any]) -> None:
+    for query, seen in session["queries"].items():
         assert seen["on"] == seen["off"] != [], query
         assert seen["pruning"] == [seen["expected"]], query
 
 
-def test_clients_by_jdbc_get_pruned_queries(told: dict[str, Any]) -> None:
-    assert told["jdbc"]["rows"] == ["5 name-5"]
-    assert "IndexPruning: 1 of 10 row groups" in told["jdbc"]["plan"]
-    assert "IndexPruning" not in told["jdbc"]["plan when off"]
+def test_clients_by_jdbc_get_pruned_queries(session: dict[str, Any]) -> None:
+    assert session["jdbc"]["rows"] == ["5 name-5"]
+    assert "IndexPruning: 1 of 10 row groups" in session["jdbc"]["plan"]
+    assert "IndexPruning" not in session["jdbc"]["plan when off"]

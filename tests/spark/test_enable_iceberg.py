@@ -67,8 +67,8 @@ def test_answers_are_those_without(iceberg: SparkSession, table: str, query: str
 
 def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: str) -> None:
     frame = iceberg.sql(f"SELECT * FROM {table} WHERE id = 7")
-    (found,) = pruning(frame)
-    kept, all_ = (int(each) for each in found.split(" of "))
+    (said,) = pruning(frame)
+    kept, all_ = (int(number) for number in said.split(" of "))
     assert (kept, all_ > 10) == (1, True)
     frame.collect()
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()

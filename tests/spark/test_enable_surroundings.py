@@ -46,8 +46,8 @@ def test_options(spark: SparkSession, root: Path, option: str, value: str) -> No
     for condition in CONDITIONS:
         if "more" in columns or "more" not in condition:
             require_same(spark, f"SELECT * FROM optional WHERE {condition}")
-    found = pruning(spark.sql("SELECT id FROM optional WHERE id = 5"))
-    assert found == (["1 of 20"] if (option, value) == ("mergeSchema", "false") else [])
+    kept = pruning(spark.sql("SELECT id FROM optional WHERE id = 5"))
+    assert kept == (["1 of 20"] if (option, value) == ("mergeSchema", "false") else [])
 
 
 @pytest.mark.parametrize("ignored", ["true", "false"])
@@ -153,9 +153,9 @@ def test_queries_of_a_micro_batch_are_pruned(spark: SparkSession, root: Path, tm
     seen: list[tuple[list[str], list[int]]] = []
 
     def look(batch: DataFrame, number: int) -> None:
-        found = batch.sparkSession.read.parquet(str(root)).where("id BETWEEN 5 AND 7")
-        joined = found.join(batch, "id").select("id")
-        seen.append((pruning(found), sorted(row.id for row in joined.collect())))
+        answer = batch.sparkSession.read.parquet(str(root)).where("id BETWEEN 5 AND 7")
+        joined = answer.join(batch, "id").select("id")
+        seen.append((pruning(answer), sorted(row.id for row in joined.collect())))
 
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"id": range(6, 10)}), tmp_path / "in" / "a.parquet")

@@ -80,11 +80,11 @@ def listed(listing: Listing, blocks: Sequence[tuple[int, int, int]]) -> BlockLis
     file, row_group, residual = np.array(blocks, np.int64).reshape(-1, 3).T
     order = reading_order(file, row_group)
     files = np.unique(file)
-    told = pa.nulls(len(files), pa.struct([]))
+    partitions = pa.nulls(len(files), pa.struct([]))
     if listing.partitions.fields:
-        values = [each.take(pa.array(files)) for each in listing.partitions.values]
-        told = pa.StructArray.from_arrays(values, fields=list(listing.partitions.fields))
-    return block_list(listing, told, file[order], row_group[order], residual[order])
+        values = [values_of_column.take(pa.array(files)) for values_of_column in listing.partitions.values]
+        partitions = pa.StructArray.from_arrays(values, fields=list(listing.partitions.fields))
+    return block_list(listing, partitions, file[order], row_group[order], residual[order])
 
 
 def told(blocks: BlockList) -> list[tuple[object, ...]]:
@@ -117,17 +117,17 @@ def test_readers_are_told_all_of_every_block_in_order(
     case: tuple[Listing, list[tuple[int, int, int]]], data: st.DataObject
 ) -> None:
     listing, blocks = case
-    found = listed(listing, blocks)
+    read = listed(listing, blocks)
     wanted = expected(listing, blocks)
-    assert len(found) == len(blocks)
-    assert told(found) == wanted
-    assert told(BlockList.from_bytes(found.to_bytes())) == wanted
+    assert len(read) == len(blocks)
+    assert told(read) == wanted
+    assert told(BlockList.from_bytes(read.to_bytes())) == wanted
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(blocks))] * 2)))
-    part = found.between(start, stop)
+    part = read.between(start, stop)
     assert told(part) == wanted[start:stop]
     again = BlockList.from_bytes(part.to_bytes())
     assert told(again) == wanted[start:stop]
-    assert again.files.schema == found.files.schema
+    assert again.files.schema == read.files.schema
     middle = data.draw(st.integers(0, len(again)))
     assert told(again.between(0, middle)) + told(again.between(middle, len(again))) == told(again)
 
@@ -267,9 +267,9 @@ def test_every_task_is_a_partition(spark: SparkSession, write_table: WriteTable)
     plan = sec.prune(sec.open_table(str(root)), "id >= 'a1'")
     assert len(descriptors(plan, plan.fields(["id"])).tasks) == 5
     frame = plan.to_spark(spark, columns=["id"], via="blocks")
-    found = frame.select("id", spark_partition_id().alias("task")).toArrow()
-    assert sorted(set(found["task"].to_pylist())) == [0, 1, 2, 3, 4]
-    assert sorted(found["id"].to_pylist()) == sorted(plan.to_arrow(["id"])["id"].to_pylist())
+    rows = frame.select("id", spark_partition_id().alias("task")).toArrow()
+    assert sorted(set(rows["task"].to_pylist())) == [0, 1, 2, 3, 4]
+    assert sorted(rows["id"].to_pylist()) == sorted(plan.to_arrow(["id"])["id"].to_pylist())
 
 
 @examples(10)
@@ -280,9 +280,9 @@ def test_partition_values_reach_the_rows(tmp_path_factory: pytest.TempPathFactor
         folder = Path(root) / f"p={'__HIVE_DEFAULT_PARTITION__' if value is None else value}"
         folder.mkdir(exist_ok=True)
         pa.parquet.write_table(pa.table({"rid": [i]}), folder / f"{i}.parquet")
-    found = sec.prune(sec.open_table(str(root)), "rid >= 0").to_arrow()
+    rows = sec.prune(sec.open_table(str(root)), "rid >= 0").to_arrow()
     typed = values if any(value is not None for value in values) else [None] * len(values)
-    assert sorted(found.select(["rid", "p"]).to_pylist(), key=lambda row: row["rid"]) == [
+    assert sorted(rows.select(["rid", "p"]).to_pylist(), key=lambda row: row["rid"]) == [
         {"rid": i, "p": value} for i, value in enumerate(typed)
     ]
 
@@ -293,8 +293,8 @@ def test_sparks_own_reader_gets_the_surviving_row_groups_alone(spark: SparkSessi
     table = sec.open_table(str(root))
     plan = sec.prune(table, "id IN (7, 133, 139)")
     frame = plan.to_spark(spark, via="native")
-    told = frame._jdf.queryExecution().toString()
-    assert "IndexPruning: 2 row groups of 4 files" in told
+    plan_text = frame._jdf.queryExecution().toString()
+    assert "IndexPruning: 2 row groups of 4 files" in plan_text
     assert sorted(row.id for row in frame.collect()) == [7, 133, 139]
     by_name = sec.prune(table, "_metadata.file_name = '1.parquet' AND id < 120")
     hidden = by_name.to_spark(spark, via="native")
@@ -316,9 +316,9 @@ def test_no_filter_is_left_to_parquet_where_spark_reads_files(spark: SparkSessio
                 "`a.b` IS NULL": [3],
                 "a.b = 'w'": [1, 2, 3],
             }.items():
-                found = frame.where(query)
-                assert "PushedFilters: [" in found._jdf.queryExecution().toString(), "else this test sees nothing"
-                assert sorted(row.id for row in found.collect()) == wanted, query
+                answer = frame.where(query)
+                assert "PushedFilters: [" in answer._jdf.queryExecution().toString(), "else this test sees nothing"
+                assert sorted(row.id for row in answer.collect()) == wanted, query
     finally:
         spark.conf.set("spark.sql.parquet.filterPushdown", "false")
 

@@ -99,8 +99,8 @@ def test_queries_name_the_hidden_column_of_a_dataframe(spark: SparkSession, writ
     alone = spark.read.parquet(root)
     pruned = sec.dataframe(spark, sec.open_table(root), via="transparent")
     for number, query in enumerate(QUERIES):
-        expected, found = (sorted(map(str, query(frame).collect())) for frame in (alone, pruned))
-        assert found == expected, number
+        expected, rows = (sorted(map(str, query(frame).collect())) for frame in (alone, pruned))
+        assert rows == expected, number
     with_name = pruned.where("id = 3").select("_metadata.file_name")
     assert "IndexPruning: 1 of 12 row groups" in with_name._jdf.queryExecution().toString()
 
@@ -109,8 +109,8 @@ def test_a_column_of_the_name_of_the_hidden_one_is_read_from_the_files(
     spark: SparkSession, write_table: WriteTable
 ) -> None:
     table = sec.open_table(str(write_table({"0.parquet": {"_metadata": [{"file_name": "x"}, {"file_name": "y"}]}})))
-    found = sec.dataframe(spark, table, via="transparent").where("_metadata.file_name = 'y'").collect()
-    assert [row._metadata.file_name for row in found] == ["y"]
+    rows = sec.dataframe(spark, table, via="transparent").where("_metadata.file_name = 'y'").collect()
+    assert [row._metadata.file_name for row in rows] == ["y"]
 
 
 def test_what_only_spark_tells_is_asked_of_no_other_reader(spark: SparkSession, root: Path) -> None:

@@ -56,13 +56,13 @@ TYPES: dict[pa.DataType, list[Any]] = {
 
 def valid(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Those values that fit into a type, and NULL."""
-    found = []
+    conditions = []
     for value in values:
         try:
-            found.append(pa.array([value], type_)[0].as_py())
+            conditions.append(pa.array([value], type_)[0].as_py())
         except pa.ArrowInvalid:
             continue
-    return pa.array([*found, None], type_)
+    return pa.array([*conditions, None], type_)
 
 
 @pytest.fixture(params=["true", "false"])
@@ -102,9 +102,9 @@ def test_keys_are_cast_as_by_a_join(spark: SparkSession, ansi: bool) -> None:
             if len(refused) < most:
                 ours[f"c{i} = k{j} AND k NOT IN ({', '.join(map(str, [-1, *refused]))})"] = equal
     assert len(ours) > 50
-    found = both.selectExpr("c", "k", *(f"({text}) IS TRUE" for text in ours)).toArrow()
-    places = list(zip(found["c"].to_pylist(), found["k"].to_pylist(), strict=True))
-    for (text, equal), answers in zip(ours.items(), found.columns[2:], strict=True):
+    truths = both.selectExpr("c", "k", *(f"({text}) IS TRUE" for text in ours)).toArrow()
+    places = list(zip(truths["c"].to_pylist(), truths["k"].to_pylist(), strict=True))
+    for (text, equal), answers in zip(ours.items(), truths.columns[2:], strict=True):
         spark_says = {place for place, answer in zip(places, answers.to_pylist(), strict=True) if answer}
         assert equal == spark_says, text
 

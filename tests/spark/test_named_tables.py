@@ -45,8 +45,8 @@ def test_a_table_without_partitions(spark: SparkSession, database: str, tmp_path
     agrees(spark, "spark_catalog.named.plain", "id IN (7, 80)", "at > TIMESTAMP_NTZ '2000-01-01' AND id < 5")
     table = sec.open_table("`named`.`plain`", spark=spark)
     assert len(sec.prune(table, "id = 7", strict=True).blocks) == 1
-    told = CliRunner().invoke(main, ["prune", "named.plain", "id = 7", "--spark", "--count"], catch_exceptions=False)
-    assert told.output.strip() == "1"
+    counted = CliRunner().invoke(main, ["prune", "named.plain", "id = 7", "--spark", "--count"], catch_exceptions=False)
+    assert counted.output.strip() == "1"
 
 
 def test_partitions_are_those_of_the_catalog(spark: SparkSession, database: str, tmp_path: Path) -> None:

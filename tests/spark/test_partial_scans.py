@@ -55,9 +55,9 @@ def root(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
         yield str(root)
 
 
-def rows(found: DataFrame) -> list[tuple[Any, ...]]:
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     """Rows with NaN and zero as values that are equal to themselves."""
-    return [tuple(repr(v + 0.0) if isinstance(v, float) else repr(v) for v in row) for row in found.collect()]
+    return [tuple(repr(v + 0.0) if isinstance(v, float) else repr(v) for v in row) for row in frame.collect()]
 
 
 MATCHING: dict[str, set[int]] = {}  # by condition, the ids of all rows that match
@@ -73,11 +73,11 @@ def check(spark: SparkSession, where: str, order: str, limit: str) -> None:
         MATCHING[where] = {row.id for row in spark.sql(f"SELECT id FROM ev WHERE {where}").collect()}
     spark.conf.unset(SWITCH)
     for view in ("ev", "df"):
-        found = spark.sql(f"SELECT {keys}, id AS row FROM {view} {asked}")
-        *columns, row = zip(*rows(found), strict=True) if wanted else [()]
+        answer = spark.sql(f"SELECT {keys}, id AS row FROM {view} {asked}")
+        *columns, row = zip(*rows(answer), strict=True) if wanted else [()]
         assert list(zip(*columns, strict=True)) == wanted, (view, asked)
         assert len(set(row)) == len(row), (view, asked)
-        assert {int(each) for each in row} <= MATCHING[where], (view, asked)
+        assert {int(row_id) for row_id in row} <= MATCHING[where], (view, asked)
 
 
 ORDERS = [
@@ -235,8 +235,8 @@ def test_plans_and_audits_know_of_the_limit(spark: SparkSession, root: str) -> N
     assert (str(plan.order_by), plan.limit, len(plan.blocks)) == ("ts DESC NULLS LAST", 3, 1)
     assert plan.report.audit is not None
     assert plan.report.audit.blocks == BLOCKS // 2
-    told = spark.sql("EXPLAIN FORMATTED SELECT * FROM ev ORDER BY ts DESC LIMIT 3").collect()[0][0]
-    assert "top-n pruned" in told or "top-n segments pruned" in told
+    plan_text = spark.sql("EXPLAIN FORMATTED SELECT * FROM ev ORDER BY ts DESC LIMIT 3").collect()[0][0]
+    assert "top-n pruned" in plan_text or "top-n segments pruned" in plan_text
 
 
 # ---- aggregates ------------------------------------------------------------------------------------------------------

@@ -99,9 +99,9 @@ def check(spark: SparkSession, name: str, seed: int = 1) -> None:
     chosen = some_row_groups(tasks, seed)
     assert any(chosen.values())
     assert not all(len(chosen[task.file.path]) == len(task.file.split_offsets) for task in tasks)
-    found = values(read(spark, name, tasks, specs, chosen).collect())
-    assert found == expected(spark, name, chosen)
-    assert 0 < len(found) < spark.table(name).count()
+    read_rows = values(read(spark, name, tasks, specs, chosen).collect())
+    assert read_rows == expected(spark, name, chosen)
+    assert 0 < len(read_rows) < spark.table(name).count()
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -241,7 +241,7 @@ def test_rows_have_the_places_that_iceberg_tells(iceberg: SparkSession, make_tab
     iceberg.sql(f"DELETE FROM {name} WHERE id % 7 = 3")
     insert(iceberg, name, ROWS, ROWS + 100)
     where, columns = "id % 5 = 1 AND id > 500", ["id", "_file", "_pos"]
-    found = sec.prune(sec.open_table(metadata_file(iceberg, name)), where).to_arrow(columns)
+    rows = sec.prune(sec.open_table(metadata_file(iceberg, name)), where).to_arrow(columns)
     wanted = iceberg.sql(f"SELECT id, _file, _pos FROM {name} WHERE {where}").collect()
-    assert sorted(zip(*(found[column].to_pylist() for column in columns), strict=True)) == sorted(map(tuple, wanted))
-    assert len(set(found["_file"].to_pylist())) == 2
+    assert sorted(zip(*(rows[column].to_pylist() for column in columns), strict=True)) == sorted(map(tuple, wanted))
+    assert len(set(rows["_file"].to_pylist())) == 2

@@ -54,9 +54,9 @@ def lake(write_table: WriteTable) -> Path:
     return root
 
 
-def rows(found: pa.Table) -> list[tuple[Any, ...]]:
+def rows(table: pa.Table) -> list[tuple[Any, ...]]:
     """Rows with NaN and zero as values that are equal to themselves."""
-    columns = [[_plain(value) for value in column.to_pylist()] for column in found.columns]
+    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
     return list(zip(*columns, strict=True))
 
 
@@ -74,10 +74,10 @@ def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, l
     every = Counter(rows(frame.where(where).toArrow()))
     names = [key.split(".")[0] for key in keys]
     for path in paths:
-        found = plan.to_spark(spark, via=path).toArrow() if path != "arrow" else plan.to_arrow()
-        got = [found[key] if "." not in key else found[key[0]].combine_chunks().field(key[2:]) for key in keys]
+        read = plan.to_spark(spark, via=path).toArrow() if path != "arrow" else plan.to_arrow()
+        got = [read[key] if "." not in key else read[key[0]].combine_chunks().field(key[2:]) for key in keys]
         assert rows(pa.table(got, names=keys)) == rows(wanted.rename_columns(keys)), (where, order, path)
-        assert Counter(rows(found)) <= every, (where, order, path)
+        assert Counter(rows(read)) <= every, (where, order, path)
         assert plan.to_spark(spark, names[:1], via=path if path != "arrow" else "auto").columns == names[:1]
 
 

@@ -66,20 +66,20 @@ def frame(lake: str, spark: SparkSession) -> DataFrame:
     return sec.dataframe(spark, sec.open_table(lake), via="transparent")
 
 
-def rows(found: DataFrame) -> list[str]:
-    return sorted(map(repr, found.collect()))
+def rows(frame: DataFrame) -> list[str]:
+    return sorted(map(repr, frame.collect()))
 
 
-def pruning(found: DataFrame) -> list[tuple[int, int]]:
+def pruning(frame: DataFrame) -> list[tuple[int, int]]:
     """(left, all) of every scan of a plan."""
-    plan = found._jdf.queryExecution().executedPlan().toString()
+    plan = frame._jdf.queryExecution().executedPlan().toString()
     return [tuple(int(n.replace(",", "")) for n in pair) for pair in re.findall(r"Pruning: ([\d,]+) of ([\d,]+)", plan)]
 
 
-def scanned(found: DataFrame) -> int:
+def scanned(frame: DataFrame) -> int:
     """The rows that leave the scans of a plan of one stage, once it ran."""
-    found.collect()
-    leaves = found._jdf.queryExecution().executedPlan().collectLeaves()
+    frame.collect()
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     return sum(leaves.apply(i).metrics().apply("numOutputRows").value() for i in range(leaves.size()))
 
 
@@ -137,16 +137,16 @@ def test_the_schema_is_sparks(frame: DataFrame, plain: DataFrame) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows_are_those_of_spark_from_few_row_groups(lake: str, frame: DataFrame, plain: DataFrame, query: str) -> None:
-    found = frame.where(query)
-    assert rows(found) == rows(plain.where(query))
+    answer = frame.where(query)
+    assert rows(answer) == rows(plain.where(query))
     planned = len(sec.prune(sec.open_table(lake), query).blocks)
-    assert pruning(found) in ([(planned, BLOCKS)], [])  # no scan at all where Spark sees that nothing can match
+    assert pruning(answer) in ([(planned, BLOCKS)], [])  # no scan at all where Spark sees that nothing can match
 
 
 def test_ten_thousand_values(frame: DataFrame) -> None:
-    found = frame.where(f"id IN ({', '.join(map(str, [*range(-10_000, 3), 5_999]))})").select("id")
-    assert [row.id for row in found.sort("id").collect()] == [0, 1, 2, 5_999]
-    assert pruning(found) == [(2, BLOCKS)]
+    answer = frame.where(f"id IN ({', '.join(map(str, [*range(-10_000, 3), 5_999]))})").select("id")
+    assert [row.id for row in answer.sort("id").collect()] == [0, 1, 2, 5_999]
+    assert pruning(answer) == [(2, BLOCKS)]
 
 
 def test_just_the_surviving_row_groups_are_read(frame: DataFrame, lake: str) -> None:
@@ -196,8 +196,8 @@ def test_scans_are_reused_where_they_are_equal_and_only_there(spark: SparkSessio
     try:
         for left, right, expected in (("id = 5", "id = 5", 1), ("id = 5", "id = 6", 0), ("x > 3", "x > 3.9", None)):
             one, other = frame.where(left).select("uid"), frame.where(right).select("uid")
-            found = one.join(other, "uid").count()
-            assert found == (other.count() if expected is None else expected)
+            joined = one.join(other, "uid").count()
+            assert joined == (other.count() if expected is None else expected)
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
@@ -228,9 +228,9 @@ def test_threads(frame: DataFrame) -> None:
         return [row.id for row in frame.where(f"id = {i} OR uid = {i}").select("id").collect()]
 
     with ThreadPoolExecutor(4) as threads:
-        for i, found in enumerate(threads.map(find, range(0, 6000, 500))):
-            assert i * 500 in found
-            assert len(found) <= 2
+        for i, ids in enumerate(threads.map(find, range(0, 6000, 500))):
+            assert i * 500 in ids
+            assert len(ids) <= 2
 
 
 def test_nan_is_not_lost_where_spark_pushes_filters_down(spark: SparkSession, frame: DataFrame) -> None:
@@ -243,8 +243,8 @@ def test_nan_is_not_lost_where_spark_pushes_filters_down(spark: SparkSession, fr
         spark.conf.set("spark.sql.parquet.filterPushdown", "false")
 
 
-def explained(found: DataFrame) -> str:
-    return str(found._jdf.queryExecution().toString())
+def explained(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().toString())
 
 
 # ---- joins -----------------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_a_small_side_prunes_the_big_one_while_the_query_runs(frame: DataFrame, 
     text = joined._jdf.queryExecution().executedPlan().toString()
     assert "dynamicpruning" in text
     after = re.findall(rf"IndexPruning: {BLOCKS} of {BLOCKS} row groups, (\d) of {BLOCKS} row groups after", text)
-    assert {int(each) <= 2 for each in after} == {True}
+    assert {int(id_) <= 2 for id_ in after} == {True}
     assert frame.where("id < 400").count() == 400
 
 
@@ -292,8 +292,8 @@ EACH = 10  # predicates per table, in one query
 def check(frame: DataFrame, answers: Answers, texts: Sequence[str]) -> None:
     """The rows of `frame` where each predicate is TRUE are those that Spark answers."""
     numbered = [frame.where(text).withColumn(NUMBER, lit(i)) for i, text in enumerate(texts)]
-    found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
-    number, table = found[NUMBER].to_pylist(), found.drop_columns([NUMBER])
+    rows_read = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
+    number, table = rows_read[NUMBER].to_pylist(), rows_read.drop_columns([NUMBER])
     wanted = Counter((i, row) for i, text in enumerate(texts) for row in answers.matching(text).elements())
     assert Counter(zip(number, in_order(table), strict=True)) == wanted, texts
 

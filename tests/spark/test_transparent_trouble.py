@@ -74,9 +74,9 @@ def test_an_error_while_planning_keeps_every_row_group(
     for name in ("plan_scan", "scan_question", "byte_ranges"):
         with monkeypatch.context() as patched:
             patched.setattr(planner, name, fails)
-            found = frame.where("id = 5")
-            assert ids(found) == [5]
-            assert told(found) == "all row groups of 2 files (RuntimeError: no plan today)"
+            answer = frame.where("id = 5")
+            assert ids(answer) == [5]
+            assert told(answer) == "all row groups of 2 files (RuntimeError: no plan today)"
             assert frame.count() == 40
 
 
@@ -94,26 +94,26 @@ def test_a_broken_index_keeps_row_groups(spark: SparkSession, root: Path) -> Non
     for file in (root / "_secateur").rglob("*"):
         if file.is_file():
             file.write_bytes(b"\0" * file.stat().st_size)
-    found = sec.dataframe(spark, sec.open_table(str(root))).where("id = 5")
-    assert ids(found) == [5]
+    answer = sec.dataframe(spark, sec.open_table(str(root))).where("id = 5")
+    assert ids(answer) == [5]
     assert ids(frame.where("id = 5")) == [5]
-    assert "without an index; degraded: " in told(found)
+    assert "without an index; degraded: " in told(answer)
 
 
 def test_without_an_index_footers_prune(spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = sec.dataframe(spark, sec.open_table(str(root)))
     monkeypatch.setenv("SECATEUR_DISABLE", "1")
-    found = frame.where("id = 5")
-    assert ids(found) == [5]
-    assert told(found) == "1 row groups of 2 files, without an index"
+    answer = frame.where("id = 5")
+    assert ids(answer) == [5]
+    assert told(answer) == "1 row groups of 2 files, without an index"
 
 
 def test_a_column_that_came_since_keeps_every_row_group(spark: SparkSession, root: Path) -> None:
     frame = sec.dataframe(spark, sec.open_table(str(root)))
     pq.write_table(numbered(40, 50).append_column("more", pa.array(["a"] * 10)), root / "c.parquet")
-    found = frame.where("id = 45")
-    assert ids(found) == [45]
-    assert "columns have changed" in told(found)
+    answer = frame.where("id = 45")
+    assert ids(answer) == [45]
+    assert "columns have changed" in told(answer)
     assert sec.dataframe(spark, sec.open_table(str(root))).where("more = 'a'").count() == 10
 
 
@@ -147,9 +147,9 @@ def test_names_are_compared_as_the_session_compares_them(spark: SparkSession, wr
     root = write_table({"a.parquet": {"Id": [1, 2], "nested": [{"Y": 1}, {"Y": 2}]}}, row_group_size=1)
     frame = sec.dataframe(spark, sec.open_table(str(root)))
     for query in ("ID = 2", "id = 2", "NESTED.y = 2"):
-        found = frame.where(query)
-        assert found.count() == 1
-        assert told(found) == "1 row groups of 1 files, without an index"
+        answer = frame.where(query)
+        assert answer.count() == 1
+        assert told(answer) == "1 row groups of 1 files, without an index"
 
 
 def test_timestamps_of_old_writers(spark: SparkSession, tmp_path: Path) -> None:
@@ -206,15 +206,15 @@ def test_a_public_read_path_gives_the_same_rows(
 ) -> None:
     root = str(write_table({"a.parquet": pq.read_table(floats, columns=columns)}))
     table = sec.open_table(root)
-    frame, own = sec.dataframe(spark, table, via="public"), sec.dataframe(spark, table, via="transparent")
-    assert frame.schema == own.schema
+    frame, public = sec.dataframe(spark, table, via="public"), sec.dataframe(spark, table, via="transparent")
+    assert frame.schema == public.schema
     assert "asked for" in reason(frame)
     spark.conf.set("spark.sql.parquet.filterPushdown", "true")
     try:
         for query in ("TRUE", "x > 0.5", "x = 0", "x IS NULL", "p = 'b'", "x = CAST('NaN' AS DOUBLE)"):
-            assert sorted(map(repr, frame.where(query).collect())) == sorted(map(repr, own.where(query).collect())), (
-                query
-            )
+            assert sorted(map(repr, frame.where(query).collect())) == sorted(
+                map(repr, public.where(query).collect())
+            ), query
         assert frame.where("x > 5").count() == 1
     finally:
         spark.conf.set("spark.sql.parquet.filterPushdown", "false")
