@@ -32,8 +32,8 @@ def chosen(values: Values, blocks: int = BLOCKS) -> Choice:
     rng = np.random.default_rng(3)
     sampled = np.linspace(0, blocks - 1, 24).astype(int).tolist()
     samples = [sample_of(pa.array(values(rng, block))) for block in sampled]
-    found = [sample for sample in samples if sample is not None]
-    return choose("c", found, blocks, 64, rate_for(blocks, None))
+    known = [sample for sample in samples if sample is not None]
+    return choose("c", known, blocks, 64, rate_for(blocks, None))
 
 
 def clustered(rng: np.random.Generator, block: int) -> np.ndarray:
@@ -68,10 +68,10 @@ def with_outliers(rng: np.random.Generator, block: int) -> np.ndarray:
     ],
 )
 def test_what_serves_is_chosen(values: Values, structure: str) -> None:
-    found = chosen(values)
-    assert found.structure == structure, found.why
-    assert f"of {BLOCKS} blocks about" in found.why
-    assert set(found.bytes) == {"bloom", "postings", "gaps"}
+    choice = chosen(values)
+    assert choice.structure == structure, choice.why
+    assert f"of {BLOCKS} blocks about" in choice.why
+    assert set(choice.bytes) == {"bloom", "postings", "gaps"}
 
 
 def test_texts_are_compared_by_their_order() -> None:
@@ -121,9 +121,9 @@ def test_a_sample_tells_of_all_values(column: tuple[ColumnKind, list[object]]) -
     assert sample is not None
     assert sample.distinct == len(distinct) or kind.type in (pa.float32(), pa.float64())  # where zeros are two values
     assert len(sample.hashes) == min(sample.distinct, SAMPLED_VALUES) == len(sample.keys) - 2
-    found = [sample.keys.at(i) for i in range(len(sample.keys))]
-    assert set(found) <= distinct
-    assert found[-2:] == [min(distinct), max(distinct)]  # type: ignore[type-var]
+    sampled = [sample.keys.at(i) for i in range(len(sample.keys))]
+    assert set(sampled) <= distinct
+    assert sampled[-2:] == [min(distinct), max(distinct)]  # type: ignore[type-var]
 
 
 tables = st.sampled_from(KINDS).flatmap(
@@ -139,8 +139,8 @@ def test_only_what_a_column_can_have_is_chosen(table: tuple[ColumnKind, list[lis
     kind, blocks = table
     samples = [sample for values in blocks if (sample := sample_of(array_of(values, kind.type))) is not None]
     if samples:
-        found = choose("c", samples, wider * len(blocks), 64, 0.01)
-        assert found.structure == "zone map" or found.structure in found.bytes
+        choice = choose("c", samples, wider * len(blocks), 64, 0.01)
+        assert choice.structure == "zone map" or choice.structure in choice.bytes
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.decimal128(30, 2), pa.int64()])
@@ -148,11 +148,11 @@ def test_gaps_are_chosen_of_keys_of_64_bits_alone(type_: pa.DataType) -> None:
     """Two blocks of those sampled lie within each other: bounds leave a little more than enough of a long table."""
     numbers = [range(1000 * i, 1000 * i + 40) for i in range(22)] + [range(90_000, 90_080, 2), range(90_001, 90_081, 2)]
     texts = pa.types.is_string(type_) or pa.types.is_binary(type_)
-    blocks = [pa.array([f"{n:09d}" for n in each] if texts else list(each)).cast(type_) for each in numbers]
+    blocks = [pa.array([f"{n:09d}" for n in values] if texts else list(values)).cast(type_) for values in numbers]
     samples = [sample for block in blocks if (sample := sample_of(block)) is not None]
-    found = choose("c", samples, 1000, 64, 0.01)
-    assert (found.structure == "gaps") == (kind_of(type_) is Kind.WORD)
-    assert found.structure in found.bytes
+    choice = choose("c", samples, 1000, 64, 0.01)
+    assert (choice.structure == "gaps") == (kind_of(type_) is Kind.WORD)
+    assert choice.structure in choice.bytes
 
 
 # ---- whole builds ----------------------------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ def numbered(kind: ColumnKind, numbers: np.ndarray) -> pa.Array:
 def spread(rng: np.random.Generator, blocks: int, rows: int) -> np.ndarray:
     """Numbers of blocks that overlap by chance, some with outliers."""
     begin = np.repeat(np.arange(blocks) * rng.choice(SPREAD), rows)
-    found = begin + rng.integers(0, 2 ** rng.integers(1, 9), blocks * rows)
-    return np.where(rng.random(blocks * rows) < rng.choice([0, 0, 0.02]), rng.integers(0, 5000, blocks * rows), found)
+    numbers = begin + rng.integers(0, 2 ** rng.integers(1, 9), blocks * rows)
+    return np.where(rng.random(blocks * rows) < rng.choice([0, 0, 0.02]), rng.integers(0, 5000, blocks * rows), numbers)
 
 
 def overlapping(seed: int) -> pa.Table:

@@ -27,12 +27,12 @@ columns = st.sampled_from(KINDS).flatmap(
 cuts = st.lists(st.integers(0, 20), max_size=4)
 
 
-def feed(found: Sketch, values: pa.Array, at: list[int]) -> None:
+def feed(sketch: Sketch, values: pa.Array, at: list[int]) -> None:
     """The values of one block in chunks."""
     ends = sorted({0, len(values), *(min(cut, len(values)) for cut in at)})
     for begin, end in pairwise(ends):
-        found.add(values.slice(begin, end - begin))
-    found.end()
+        sketch.add(values.slice(begin, end - begin))
+    sketch.end()
 
 
 @examples(150)
@@ -40,12 +40,12 @@ def feed(found: Sketch, values: pa.Array, at: list[int]) -> None:
 def test_bounds_and_gaps_in_chunks_are_those_of_the_whole(column: tuple[ColumnKind, list[Any]], at: list[int]) -> None:
     kind, values = column
     array = array_of(values, kind.type)
-    own = IndexedColumn(("c",), kind.type)
+    indexed = IndexedColumn(("c",), kind.type)
     has_gaps = kind_of(kind.type) is Kind.WORD
-    cut, whole = BoundsSketch(own, has_gaps), BoundsSketch(own, has_gaps)
+    cut, whole = BoundsSketch(indexed, has_gaps), BoundsSketch(indexed, has_gaps)
     feed(cut, array, at)
     feed(whole, array, [])
-    (a, b) = (each.zone_map(np.array([len(array)])) for each in (cut, whole))
+    (a, b) = (sketch.zone_map(np.array([len(array)])) for sketch in (cut, whole))
     assert [word.tolist() for word in a.lower.words] == [word.tolist() for word in b.lower.words]
     assert [word.tolist() for word in a.upper.words] == [word.tolist() for word in b.upper.words]
     assert (a.null_count.tolist(), a.nan_count.tolist()) == (b.null_count.tolist(), b.nan_count.tolist())
@@ -56,11 +56,11 @@ def test_bounds_and_gaps_in_chunks_are_those_of_the_whole(column: tuple[ColumnKi
 
 
 def test_a_block_that_is_not_known_leaves_nothing_to_the_next() -> None:
-    found = BoundsSketch(IndexedColumn(("c",), pa.int64()), has_gaps=True)
-    found.add(pa.array([1, 1000]))
-    found.give_up()
-    feed(found, pa.array([5, 7]), [])
-    zone_map = found.zone_map(np.array([2, 2]))
+    sketch = BoundsSketch(IndexedColumn(("c",), pa.int64()), has_gaps=True)
+    sketch.add(pa.array([1, 1000]))
+    sketch.give_up()
+    feed(sketch, pa.array([5, 7]), [])
+    zone_map = sketch.zone_map(np.array([2, 2]))
     assert zone_map.null_count.tolist() == [-1, 0]
     assert (zone_map.lower.at(1), zone_map.upper.at(1)) == (5, 7)
     assert zone_map.gaps is not None
@@ -70,23 +70,23 @@ def test_a_block_that_is_not_known_leaves_nothing_to_the_next() -> None:
 def test_c04_too_many_values_have_no_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was left out might lie in a gap of the others."""
     monkeypatch.setattr(column_sketch, "MOST_SORTED", 3)
-    found = BoundsSketch(IndexedColumn(("c",), pa.int64()), has_gaps=True)
-    feed(found, pa.array([1, 9, 20, 30]), [1, 2, 3])
-    feed(found, pa.array([1, 9, 20]), [1])
-    assert [each is None for each in found.gaps] == [True, False]
+    sketch = BoundsSketch(IndexedColumn(("c",), pa.int64()), has_gaps=True)
+    feed(sketch, pa.array([1, 9, 20, 30]), [1, 2, 3])
+    feed(sketch, pa.array([1, 9, 20]), [1])
+    assert [gaps is None for gaps in sketch.gaps] == [True, False]
 
 
 def hashed(kind: str, blocks: list[list[str] | None], at: list[int]) -> list[list[int] | None]:
     """The hashes that are handed on, block by block; None for one that is not known."""
     taken: list[np.ndarray | None] = []
-    found = FilterSketch(Filter(kind, ("c",), pa.string()), taken.append)
+    sketch = FilterSketch(Filter(kind, ("c",), pa.string()), taken.append)
     for block in blocks:
         if block is None:
-            found.add(pa.array(["lost"]))
-            found.give_up()
+            sketch.add(pa.array(["lost"]))
+            sketch.give_up()
         else:
-            feed(found, pa.array(block, pa.string()), at)
-    return [None if each is None else each.tolist() for each in taken]
+            feed(sketch, pa.array(block, pa.string()), at)
+    return [None if hashes is None else hashes.tolist() for hashes in taken]
 
 
 texts = st.lists(st.text(max_size=3), max_size=20)
@@ -97,9 +97,9 @@ texts = st.lists(st.text(max_size=3), max_size=20)
 def test_hashes_in_chunks_are_those_of_the_whole(blocks: list[list[str] | None], at: list[int]) -> None:
     expected = [None if b is None else {mmh3.hash64(text.encode(), signed=False)[0] for text in b} for b in blocks]
     for kind in (BLOOM, POSTINGS):
-        found = hashed(kind, blocks, at)
-        assert [None if each is None else set(each) for each in found] == expected
-        assert kind == BLOOM or all(each is None or len(set(each)) == len(each) for each in found)
+        by_block = hashed(kind, blocks, at)
+        assert [None if hashes is None else set(hashes) for hashes in by_block] == expected
+        assert kind == BLOOM or all(hashes is None or len(set(hashes)) == len(hashes) for hashes in by_block)
 
 
 def test_c04_a_block_of_too_many_values_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +108,8 @@ def test_c04_a_block_of_too_many_values_has_no_filter(monkeypatch: pytest.Monkey
     monkeypatch.setattr(column_sketch, "MOST", 10)
     many = [str(i) for i in range(40)]
     for kind in (BLOOM, POSTINGS):
-        found = hashed(kind, [many, many[:5], many * 2], [8, 16])
-        assert [None if each is None else len(each) for each in found] == [None, 5, None]
+        by_block = hashed(kind, [many, many[:5], many * 2], [8, 16])
+        assert [None if hashes is None else len(hashes) for hashes in by_block] == [None, 5, None]
 
 
 def test_elements_and_keys() -> None:

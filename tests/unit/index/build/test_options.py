@@ -28,13 +28,13 @@ SCHEMA = pa.schema(
 
 
 def test_columns_and_settings() -> None:
-    found = filter_options(
+    filters = filter_options(
         bloom={"a": None, "b": "native"},
         postings={"c": None, "j": "blocks", "k": "rows"},
         ngram={"d": None, "e": 3, "f": {"n": 4, "fold": True}, "g": {"fold": True}},
         tokens={"h": None, "i": {"fold": True}},
     )
-    assert found == (
+    assert filters == (
         FilterOption("bloom", "a"),
         FilterOption("bloom", "b", native=True),
         FilterOption("postings", "c"),
@@ -75,8 +75,8 @@ def options(**wanted: Any) -> BuildOptions:
 
 
 def test_what_is_hashed_of_a_column() -> None:
-    found = filters_of(options(bloom=["id", "tags", "attrs", "ST.inner.X"], ngram=["st.name"]), SCHEMA)
-    assert found == [
+    filters = filters_of(options(bloom=["id", "tags", "attrs", "ST.inner.X"], ngram=["st.name"]), SCHEMA)
+    assert filters == [
         Filter("bloom", ("Id",), pa.int64()),
         Filter("bloom", ("tags",), pa.string()),
         Filter("bloom", ("attrs",), pa.string()),
@@ -124,19 +124,19 @@ def test_expressions_are_options_by_their_sql() -> None:
         gaps=("id * 2",),
         expressions=("ID % 7",),
     )
-    found = checked(asked, SCHEMA)
-    assert [option.column for option in found.filters] == [
+    spelled = checked(asked, SCHEMA)
+    assert [option.column for option in spelled.filters] == [
         "lower(`msg`)",
         "st.name",
         "trim(`st`.`name`)",
         "lower(`msg`)",
     ]
-    assert found.gaps == ("(`Id` * 2)",)
-    assert found.expressions == ("(`Id` % 7)", "lower(`msg`)", "trim(`st`.`name`)", "(`Id` * 2)")
-    assert [column.type for column in computed(found, SCHEMA)] == [pa.int64(), pa.string(), pa.string(), pa.int64()]
+    assert spelled.gaps == ("(`Id` * 2)",)
+    assert spelled.expressions == ("(`Id` % 7)", "lower(`msg`)", "trim(`st`.`name`)", "(`Id` * 2)")
+    assert [column.type for column in computed(spelled, SCHEMA)] == [pa.int64(), pa.string(), pa.string(), pa.int64()]
     odd = SCHEMA.append(pa.field("lower(msg)", pa.string()))
     assert checked(BuildOptions(filters=filter_options(bloom=["lower(msg)"])), odd).expressions == ()
-    assert checked(found, SCHEMA) == found
+    assert checked(spelled, SCHEMA) == spelled
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def as_documented(encoding: int, dtype: np.dtype, n: int, stored: bytes) -> list
 def test_an_array_is_decoded_as_it_was_encoded(array: np.ndarray) -> None:
     """Of every type, length and shape, wrapping differences included; by the decoder, and as documented."""
     encoding, stored = encode(array)
-    found = decode(encoding, array.dtype, len(array), stored)
-    assert found.dtype == array.dtype
-    assert found.tolist() == array.tolist()
+    decoded = decode(encoding, array.dtype, len(array), stored)
+    assert decoded.dtype == array.dtype
+    assert decoded.tolist() == array.tolist()
     unsigned = array.view(f"<u{array.dtype.itemsize}").tolist()
     assert as_documented(encoding, array.dtype, len(array), stored) == unsigned
 
@@ -146,12 +146,12 @@ def test_what_is_hardly_worth_compressing_is_read_back(seed: int) -> None:
 
 def test_a_constant_takes_no_memory() -> None:
     tracemalloc.start()
-    found = decode(CONSTANT, np.dtype("<i8"), 2**40, b"\1" + b"\0" * 7)
+    decoded = decode(CONSTANT, np.dtype("<i8"), 2**40, b"\1" + b"\0" * 7)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.shape == (2**40,)
-    assert found.strides == (0,)
-    assert (found[0], found[-1]) == (1, 1)
+    assert decoded.shape == (2**40,)
+    assert decoded.strides == (0,)
+    assert (decoded[0], decoded[-1]) == (1, 1)
     assert peak < 100_000
 
 
@@ -160,8 +160,8 @@ def test_a_constant_takes_no_memory() -> None:
 def test_what_is_decoded_is_read_only_or_nobody_elses(array: np.ndarray) -> None:
     """What is decoded may share memory with what was read; whoever writes into it does not change the file's bytes."""
     encoding, dtype, n, stored = _described(array)
-    found = decode(encoding, dtype, n, stored)
-    assert not found.flags.writeable or not np.shares_memory(found, np.frombuffer(stored, np.uint8))
+    decoded = decode(encoding, dtype, n, stored)
+    assert not decoded.flags.writeable or not np.shares_memory(decoded, np.frombuffer(stored, np.uint8))
 
 
 # ---- harm ------------------------------------------------------------------------------------------------------------
@@ -179,10 +179,10 @@ def test_any_description_gives_its_elements_or_a_fault(array: np.ndarray, data: 
     changed = stored[:at] + b"\xff" + stored[at + 1 :]
     stored = data.draw(st.sampled_from([stored, stored[:at], stored + b"\0", changed, stored[: dtype.itemsize]]))
     try:
-        found = decode(encoding, dtype, n, memoryview(stored))
+        decoded = decode(encoding, dtype, n, memoryview(stored))
     except IndexFault:
         return
-    assert (found.dtype, found.shape) == (dtype, (n,))
+    assert (decoded.dtype, decoded.shape) == (dtype, (n,))
 
 
 @pytest.mark.parametrize("encoding", [PLAIN, ZSTD, DELTA])

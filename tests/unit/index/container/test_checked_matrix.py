@@ -93,10 +93,10 @@ def test_rows_are_read_as_they_were_written(
     chosen = data.draw(chosen_rows(shape[0]))
     strips = data.draw(chosen_strips(placed.strips))
     with patch.multiple(checked_matrix, WHOLE_SHARE=share, MOST_AT_ONCE=most):
-        found = read_rows(placed, chosen, file, "it", strips)
+        read = read_rows(placed, chosen, file, "it", strips)
     expected = part_of(rows, strips)[chosen]
-    assert (found.dtype, found.shape) == (np.uint8, expected.shape)
-    assert np.array_equal(found, expected)
+    assert (read.dtype, read.shape) == (np.uint8, expected.shape)
+    assert np.array_equal(read, expected)
 
 
 @examples(200)
@@ -135,8 +135,8 @@ def test_a_row_over_a_million_blocks_is_read_in_part() -> None:
     """A strip of one of 128 KiB costs a strip."""
     rows = random_rows(3, 1 << 17)
     placed, file = written(rows)
-    found = read_rows(placed, np.array([1]), file, "it", range(2, 3))
-    assert np.array_equal(found, rows[1:2, 2 * STRIP : 3 * STRIP])
+    read = read_rows(placed, np.array([1]), file, "it", range(2, 3))
+    assert np.array_equal(read, rows[1:2, 2 * STRIP : 3 * STRIP])
     assert file.ranges == [(AT + placed.stride + 2 * (STRIP + CHECKSUM), STRIP + CHECKSUM)]
 
 
@@ -207,7 +207,7 @@ def test_a_strip_in_the_place_of_another_is_noticed(
     (placed, file), (_, other) = written(random_rows(*shape)), written(random_rows(*shape, seed=1))
     spots = strips_of(placed)
     band, target, size = data.draw(st.sampled_from(spots))
-    same_size = [at for _, at, each in spots if each == size and (of_another or at != target)]
+    same_size = [at for _, at, strip_size in spots if strip_size == size and (of_another or at != target)]
     source = data.draw(st.sampled_from(same_size))
     taken = (other if of_another else file).data[AT + source : AT + source + size]
     harmed = file.with_bytes(AT + target, taken)
@@ -218,11 +218,11 @@ def test_a_strip_in_the_place_of_another_is_noticed(
 @pytest.mark.parametrize("shape", [(5, 3), (2000, 1), (3, 700), (2, STRIP + 1)])
 def test_a_matrix_in_the_place_of_another_is_noticed(shape: tuple[int, int]) -> None:
     """Each of its rows: what a file of the same layout has there."""
-    (mine, _), (other, file) = written(random_rows(*shape)), written(random_rows(*shape, seed=1))
-    assert mine[:3] == other[:3]
+    (placed, _), (other, file) = written(random_rows(*shape)), written(random_rows(*shape, seed=1))
+    assert placed[:3] == other[:3]
     for row in range(shape[0]):
         with pytest.raises(IndexFault, match="does not match its checksum"):
-            read_rows(mine, np.array([row]), file, "it")
+            read_rows(placed, np.array([row]), file, "it")
 
 
 @pytest.mark.parametrize("change", [(0, 1, 0), (0, 0, 1), (8, 0, 0), (0, -1, 0), (0, 0, -1)])
@@ -232,12 +232,12 @@ def test_a_matrix_of_another_shape_is_noticed(shape: tuple[int, int], change: tu
     rows = random_rows(*shape)
     placed, file = written(rows)
     at, more_rows, more_width = change
-    told = Matrix(placed.at + at, placed.rows + more_rows, placed.width + more_width, placed.salt)
+    claimed = Matrix(placed.at + at, placed.rows + more_rows, placed.width + more_width, placed.salt)
     if at or more_width:
         with pytest.raises(IndexFault, match="does not match its checksum"):
-            read_rows(told, np.arange(3), file, "it")
+            read_rows(claimed, np.arange(3), file, "it")
     else:
-        assert np.array_equal(read_rows(told, np.arange(3), file, "it"), rows[:3])
+        assert np.array_equal(read_rows(claimed, np.arange(3), file, "it"), rows[:3])
 
 
 # ---- golden ----------------------------------------------------------------------------------------------------------

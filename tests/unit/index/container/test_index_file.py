@@ -43,8 +43,8 @@ from tests.support.strategies import KINDS
 some_arrays = st.lists(arrays(), max_size=5)
 
 
-def same(found: list[np.ndarray], given_arrays: list[np.ndarray]) -> bool:
-    return [(a.dtype, a.tolist()) for a in found] == [(a.dtype, a.tolist()) for a in given_arrays]
+def same(decoded: list[np.ndarray], given_arrays: list[np.ndarray]) -> bool:
+    return [(a.dtype, a.tolist()) for a in decoded] == [(a.dtype, a.tolist()) for a in given_arrays]
 
 
 def matrix_of(n: int, width: int, seed: int = 0) -> np.ndarray:
@@ -166,11 +166,11 @@ def test_any_bytes_are_a_chunk_or_a_fault(given_arrays: list[np.ndarray], data: 
         chunk[at] = data.draw(st.sampled_from([0, 1, 2, 3, 8, 0x7F, 0xFF]))
     end = data.draw(st.sampled_from([len(chunk)] * 3 + [len(chunk) - 1, len(chunk) // 2, 9, 0]))
     try:
-        found = decode_chunk(bytes(chunk[:end]), "it")
+        decoded = decode_chunk(bytes(chunk[:end]), "it")
     except IndexFault as fault:
         assert str(fault).startswith("it: ")
     else:
-        assert all(a.ndim == 1 and a.nbytes == a.itemsize * len(a) for a in found)
+        assert all(a.ndim == 1 and a.nbytes == a.itemsize * len(a) for a in decoded)
 
 
 @pytest.mark.parametrize(

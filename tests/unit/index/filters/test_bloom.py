@@ -68,17 +68,17 @@ blocks_of_values = st.lists(st.lists(st.binary(max_size=10), max_size=30), min_s
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20), probe_counts, st.integers(8, 1 << 27))
 def test_positions_are_the_documented(hashes: list[int], probes: int, section: int) -> None:
     """One in every section, for any number of probes and any size."""
-    found = positions(np.array(hashes, np.uint64), probes, probes * section)
-    assert found.tolist() == [positions_of(hashed, probes, probes * section) for hashed in hashes]
-    assert ((found >= np.arange(probes) * section) & (found < np.arange(1, probes + 1) * section)).all()
+    bit_positions = positions(np.array(hashes, np.uint64), probes, probes * section)
+    assert bit_positions.tolist() == [positions_of(hashed, probes, probes * section) for hashed in hashes]
+    assert ((bit_positions >= np.arange(probes) * section) & (bit_positions < np.arange(1, probes + 1) * section)).all()
 
 
 def test_c36_positions_golden() -> None:
     """The positions are part of the format: of the hash 0xCBD8A7B341BD9B02, in three sections of 1,000 bits."""
-    (found,) = positions(hash_texts([b"hello"]), 3, 3000).tolist()
+    (bit_positions,) = positions(hash_texts([b"hello"]), 3, 3000).tolist()
     assert mixed(1) == 0xB456BCFC34C2CB2C  # fmix64 of the reference implementation by Appleby
     halves = [0xCBD8A7B341BD9B02 * (mixed(i) | 1) % 2**64 // 2**32 for i in (1, 2, 3)]
-    assert found == [1000 * i + 1000 * half // 2**32 for i, half in enumerate(halves)] == [564, 1887, 2657]
+    assert bit_positions == [1000 * i + 1000 * half // 2**32 for i, half in enumerate(halves)] == [564, 1887, 2657]
 
 
 @given(blocks_of_values, st.integers(1, 12), sections)
@@ -103,8 +103,8 @@ def test_bits_that_are_known_are_taken_as_they_are(
     bits = probes * section
     column = column_of([[b"other"]] * first, probes, bits)
     known = [reference_filter(block, probes, bits) for block in blocks[: 8 - first]]
-    for each in known:
-        column.add(np.array(each.tolist(), np.uint8))
+    for reference in known:
+        column.add(np.array(reference.tolist(), np.uint8))
     assert filters_of(column)[first:] == known
     assert filters_of(column)[:first] == [reference_filter([b"other"], probes, bits)] * first
 
@@ -119,7 +119,7 @@ def test_a_probe_answers_as_the_filters(
     references = [reference_filter(block, probes, bits) for block in blocks]
     for value in {value for block in blocks for value in block} | set(others):
         wanted = positions_of(text_hash(value), probes, bits)
-        may_hold = [i for i, found in enumerate(references) if all(found[p] for p in wanted)]
+        may_hold = [i for i, reference in enumerate(references) if all(reference[p] for p in wanted)]
         assert probe(column, value, probes, bits) == may_hold
         assert {i for i, block in enumerate(blocks) if value in block} <= set(may_hold)
 

@@ -157,16 +157,16 @@ def dense(world: World, bloom_matrices: BloomMatrices, m: int, segments: Sequenc
     A run of a segment that is no more is left out.
     """
     size = shape_of(int(bloom_matrices.size_class[m])).bits
-    found = np.zeros((size, 8 * int(bloom_matrices.width[m])), bool)
+    matrix = np.zeros((size, 8 * int(bloom_matrices.width[m])), bool)
     for run in np.flatnonzero((bloom_matrices.run_matrix == m) & (bloom_matrices.segment >= 0)).tolist():
         blocks = world.segments[segments[int(bloom_matrices.segment[run])]]
-        mine = [
+        filters = [
             bits for size_class, bits in blocks if size_class == bloom_matrices.run_size_class[run] and bits is not None
         ]
-        assert len(mine) == bloom_matrices.count[run]
-        for i, bits in enumerate(mine):
-            found[:, int(bloom_matrices.begin[run]) + i] = column_of(bits, size)
-    return found
+        assert len(filters) == bloom_matrices.count[run]
+        for i, bits in enumerate(filters):
+            matrix[:, int(bloom_matrices.begin[run]) + i] = column_of(bits, size)
+    return matrix
 
 
 # ---- fragments, side by side -----------------------------------------------------------------------------------------
@@ -181,22 +181,24 @@ def test_fragments_hold_the_filters_of_their_blocks(shape: Shape) -> None:
         assert size_classes.dtype == np.int16
         assert size_classes.tolist() == [size_class for size_class, _ in blocks]
         for size_class in {size_class for size_class, _ in blocks} - {NONE}:
-            mine, bits = (
+            of_class, bits = (
                 [fragment for fragment in fragments if fragment.size_class == size_class],
                 [b for c, b in blocks if c == size_class],
             )
-            assert sum(fragment.blocks for fragment in mine) == len(bits)
-            assert all(fragment.blocks % 8 == 0 for fragment in mine[:-1])
-            assert all((fragment.width - 1) * fragment.bits < shape.cuts.fragment_bytes for fragment in mine)
-            for fragment in mine:
+            assert sum(fragment.blocks for fragment in of_class) == len(bits)
+            assert all(fragment.blocks % 8 == 0 for fragment in of_class[:-1])
+            assert all((fragment.width - 1) * fragment.bits < shape.cuts.fragment_bytes for fragment in of_class)
+            for fragment in of_class:
                 here, bits = bits[: fragment.blocks], bits[fragment.blocks :]
-                expected = np.stack([column_of(each, fragment.bits) for each in here if each is not None], axis=1)
+                expected = np.stack(
+                    [column_of(block_bits, fragment.bits) for block_bits in here if block_bits is not None], axis=1
+                )
                 first, end = sorted(random.integers(0, fragment.bits + 1, 2).tolist())
                 rows = read_fragment(world.store, fragment, first, end)
                 assert rows.shape == (end - first, fragment.width)
-                found = np.unpackbits(rows, axis=1, bitorder="little")
-                assert np.array_equal(found[:, : fragment.blocks], expected[first:end])
-                assert not found[:, fragment.blocks :].any()
+                unpacked = np.unpackbits(rows, axis=1, bitorder="little")
+                assert np.array_equal(unpacked[:, : fragment.blocks], expected[first:end])
+                assert not unpacked[:, fragment.blocks :].any()
 
 
 @examples(200)
@@ -214,8 +216,8 @@ def test_columns_of_matrices_are_the_filters_of_blocks(world: World) -> None:
                 return world.read(name, ranges)
 
             rows.append(read_rows(bloom_matrices.part(p), np.arange(bloom_matrices.rows[p]), read, WHERE))
-        found = np.unpackbits(np.concatenate(rows), axis=1, bitorder="little")
-        assert np.array_equal(found, dense(world, bloom_matrices, m, range(len(world.segments))))
+        unpacked = np.unpackbits(np.concatenate(rows), axis=1, bitorder="little")
+        assert np.array_equal(unpacked, dense(world, bloom_matrices, m, range(len(world.segments))))
 
 
 @examples(200)
@@ -242,9 +244,9 @@ def test_bloom_matrices_are_laid_as_they_should_be(shape: Shape) -> None:
     for m, segments in enumerate(in_matrix):
         held = sum(count for s, _, count in runs if segments.min() <= s <= segments.max())
         assert held <= cuts.matrix_blocks or len(set(segments.tolist())) == 1
-        own = bloom_matrices.run_size_class[bloom_matrices.run_matrix == m]
-        assert all(shape_of(c).divides(shape_of(int(bloom_matrices.size_class[m]))) for c in own.tolist())
-        assert int(bloom_matrices.size_class[m]) in own.tolist()
+        run_classes = bloom_matrices.run_size_class[bloom_matrices.run_matrix == m]
+        assert all(shape_of(c).divides(shape_of(int(bloom_matrices.size_class[m]))) for c in run_classes.tolist())
+        assert int(bloom_matrices.size_class[m]) in run_classes.tolist()
     of_parts = bloom_matrices.rows * bloom_matrices.width[bloom_matrices.part_matrix]
     assert ((of_parts <= cuts.part_bytes) | (bloom_matrices.rows == 1)).all()
     in_files = np.bincount(bloom_matrices.file, of_parts, minlength=len(bloom_matrices.file_name))
@@ -319,9 +321,9 @@ def random_rows(seed: int, width: int, share: float, parts: int) -> Rows:
         salt, data = checked_matrix.encode_rows(packed[p * cut : (p + 1) * cut])
         store.put(f"filters/{p}", b"before  " + data)
         table.append((0, p * cut, cut, p, 8, salt - (1 << 64) if salt >= 1 << 63 else salt))
-    run = [np.array([each]) for each in (0, 0, ROWS_CLASS, 0, 8 * width)]
+    run = [np.array([number]) for number in (0, 0, ROWS_CLASS, 0, 8 * width)]
     sizes = np.array([store.size(name) for name in store.data])
-    one = [np.array([each]) for each in (ROWS_CLASS, width)]
+    one = [np.array([number]) for number in (ROWS_CLASS, width)]
     return Rows(bits, BloomMatrices(list(store.data), sizes, *one, *np.array(table, np.int64).T.copy(), *run), store)
 
 
@@ -348,11 +350,11 @@ def test_columns_with_all_rows_of_some_alternative(
         if data.draw(st.booleans()):
             wanted = [np.unique(random.integers(0, 64, random.integers(1, 7))) for _ in range(min(n, 40))]
         first, end = sorted(data.draw(st.tuples(*2 * [st.integers(0, 8 * width)])))
-        found = columns_with(rows.bloom_matrices, 0, wanted, (first, end), rows.read)
+        columns = columns_with(rows.bloom_matrices, 0, wanted, (first, end), rows.read)
     has_all = np.zeros(8 * width, bool)
-    for each in wanted:
-        has_all |= rows.bits[each].all(axis=0)
-    assert found.tolist() == [column for column in np.flatnonzero(has_all).tolist() if first <= column < end]
+    for alternative in wanted:
+        has_all |= rows.bits[alternative].all(axis=0)
+    assert columns.tolist() == [column for column in np.flatnonzero(has_all).tolist() if first <= column < end]
 
 
 @pytest.mark.long
@@ -365,9 +367,9 @@ def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
         return rows.read(name, wanted)
 
     bits = 8 * checked_matrix.STRIP
-    found = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
+    columns = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
     expected = np.flatnonzero(rows.bits[[3, 60]].all(axis=0))
-    assert found.tolist() == expected[(expected >= 3 * bits + 5) & (expected < 4 * bits)].tolist()
+    assert columns.tolist() == expected[(expected >= 3 * bits + 5) & (expected < 4 * bits)].tolist()
     assert [size for _, size in ranges] == [checked_matrix.STRIP + checked_matrix.CHECKSUM] * 2
 
 
@@ -407,8 +409,8 @@ def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: in
             with pytest.raises(IndexFault, match=name):
                 columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
         else:
-            found = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
-            assert found.tolist() == np.flatnonzero(rows.bits[row]).tolist()
+            columns = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
+            assert columns.tolist() == np.flatnonzero(rows.bits[row]).tolist()
 
 
 # ---- the whole way, and through refreshes ----------------------------------------------------------------------------
@@ -433,7 +435,7 @@ class Version:
         self, values: Sequence[bytes], read: Callable[[str, Sequence[Range]], Sequence[bytes]]
     ) -> list[tuple[int, int]]:
         """Segment and position of the blocks with a filter of their own values that may hold one of them."""
-        hashes, found, bloom_matrices = hash_texts(values), [], self.bloom_matrices
+        hashes, blocks, bloom_matrices = hash_texts(values), [], self.bloom_matrices
         for m in range(len(bloom_matrices.size_class)):
             shape = shape_of(int(bloom_matrices.size_class[m]))
             if shape.encoding is not None:
@@ -446,8 +448,8 @@ class Version:
                 world, number = self.segments[segment]
                 members = np.flatnonzero(world.size_classes[number] == bloom_matrices.run_size_class[run]).tolist()
                 assert len(members) == bloom_matrices.count[run]
-                found += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
-        return sorted(found)
+                blocks += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
+        return sorted(blocks)
 
     def expected(self, values: Sequence[bytes]) -> list[tuple[int, int]]:
         known = [(s, i, shape_of(size_class), bits) for s, i, size_class, bits in self.blocks() if bits is not None]
@@ -513,7 +515,7 @@ def test_bloom_matrices_through_refreshes(first: Shape, second: Shape, steps: li
 
 def assert_same(a: BloomMatrices, b: BloomMatrices) -> None:
     assert list(a.file_name) == list(b.file_name)
-    assert [each.tolist() for each in a.arrays()] == [each.tolist() for each in b.arrays()]
+    assert [array.tolist() for array in a.arrays()] == [array.tolist() for array in b.arrays()]
 
 
 @examples(100)
@@ -525,7 +527,7 @@ def test_arrays_there_and_back(world: World) -> None:
     assert [again.part(p) for p in range(len(again.at))] == [
         bloom_matrices.part(p) for p in range(len(bloom_matrices.at))
     ]
-    assert again.nbytes == sum(each.nbytes for each in bloom_matrices.arrays())
+    assert again.nbytes == sum(array.nbytes for array in bloom_matrices.arrays())
 
 
 # ---- lies ------------------------------------------------------------------------------------------------------------
@@ -647,9 +649,9 @@ def test_c36_an_encoding_that_nobody_knows_refutes_nothing() -> None:
     with pytest.raises(IndexFault, match="unknown encoding 9"):
         everything_of_filters(store)
     faults = Faults(strict=False)
-    found = holders(replace(memory_of(store), faults=faults), ASKED[0], ONLY)
-    assert found is not None
-    assert found.tolist() == [0, 1, 2, 3]
+    blocks = holders(replace(memory_of(store), faults=faults), ASKED[0], ONLY)
+    assert blocks is not None
+    assert blocks.tolist() == [0, 1, 2, 3]
     assert "unknown encoding 9" in faults.drain()[0]
 
 

@@ -76,8 +76,8 @@ def test_strings_are_hashed_by_their_utf_8(values: list[str], type_: pa.DataType
 def test_slices_may_overlap_and_come_in_any_order(data: bytes, places: list[tuple[int, int]]) -> None:
     places = [(min(start, len(data)), min(start + length, len(data))) for start, length in places]
     starts, stops = np.array(places, np.int64).reshape(-1, 2).T
-    found = murmur3.hash_slices(np.frombuffer(data, np.uint8), starts, stops - starts)
-    assert listed(found) == of([data[start:stop] for start, stop in places])
+    hashes = murmur3.hash_slices(np.frombuffer(data, np.uint8), starts, stops - starts)
+    assert listed(hashes) == of([data[start:stop] for start, stop in places])
 
 
 def test_more_values_and_bytes_than_a_chunk() -> None:
@@ -89,9 +89,9 @@ def test_more_values_and_bytes_than_a_chunk() -> None:
     ends = np.cumsum(sizes)
     assert ends[murmur3.CHUNK] > murmur3.CHUNK_BYTES
     data = random.integers(0, 256, ends[-1], np.uint8)
-    found = murmur3.hash_slices(data, ends - sizes, sizes)
+    hashes = murmur3.hash_slices(data, ends - sizes, sizes)
     whole = data.tobytes()
-    assert listed(found) == of([whole[start:stop] for start, stop in zip(ends - sizes, ends, strict=True)])
+    assert listed(hashes) == of([whole[start:stop] for start, stop in zip(ends - sizes, ends, strict=True)])
 
 
 def test_many_words() -> None:
@@ -122,8 +122,8 @@ def test_hashes_of_values_are_those_of_their_keys(column: tuple[ColumnKind, list
             keys = words[0]
         case Kind.WIDE:
             keys = [(high << 64) | low for high, low in zip(*words, strict=True)]
-    own = text_hash if key_kind is Kind.BYTES else number_hash
-    expected = [own(canonical_bytes(key, key_kind)) for key in keys]
+    key_hash = text_hash if key_kind is Kind.BYTES else number_hash
+    expected = [key_hash(canonical_bytes(key, key_kind)) for key in keys]
     assert listed(hash_each(array)) == expected
     built = listed(hash_values(array))
     assert len(built) == len(set(built))
@@ -218,13 +218,13 @@ def test_what_cannot_be_hashed() -> None:
 some_hashes = st.lists(st.sampled_from([0, 1, 2, 2**63, 2**64 - 1, *range(100, 250)]), max_size=150)
 
 
-def hashes_of(found: Sequence[int]) -> np.ndarray:
-    return np.array(found, np.uint64)
+def hashes_of(hashes: Sequence[int]) -> np.ndarray:
+    return np.array(hashes, np.uint64)
 
 
 @given(some_hashes)
-def test_distinct_of_any_hashes(found: list[int]) -> None:
-    assert sorted(listed(distinct(hashes_of(found)))) == sorted(set(found))
+def test_distinct_of_any_hashes(hashes: list[int]) -> None:
+    assert sorted(listed(distinct(hashes_of(hashes)))) == sorted(set(hashes))
 
 
 @pytest.mark.parametrize("n", [1, 64, 65, 1_000, murmur3.CHUNK, 3 * murmur3.CHUNK + 1])
@@ -239,8 +239,8 @@ def test_distinct_of_many(n: int, different: int) -> None:
 def test_distinct_of_hashes_that_are_not_spread(shift: int) -> None:
     """As someone may choose values: exact nevertheless, by sorting what finds no place."""
     numbers = np.arange(5_000, dtype=np.uint64) % 4_000
-    found = distinct(numbers << shift)
-    assert len(found) == len(set(listed(found))) == 4_000
+    hashes = distinct(numbers << shift)
+    assert len(hashes) == len(set(listed(hashes))) == 4_000
 
 
 @given(st.lists(some_hashes, max_size=8), st.integers(1, 30))
@@ -250,22 +250,22 @@ def test_batches_are_one_set(batches: list[list[int]], most: int) -> None:
     for batch in batches:
         collected.add(hashes_of(batch))
     expected = {hashed for batch in batches for hashed in batch}
-    found = collected.distinct()
-    assert collected.overflowed == collected.gave_up == (found is None) == (len(expected) > most)
-    if found is not None:
-        assert sorted(listed(found)) == sorted(expected)
+    hashes = collected.distinct()
+    assert collected.overflowed == collected.gave_up == (hashes is None) == (len(expected) > most)
+    if hashes is not None:
+        assert sorted(listed(hashes)) == sorted(expected)
         again = collected.distinct()
         assert again is not None
-        assert listed(again) == listed(found)
+        assert listed(again) == listed(hashes)
 
 
 def test_more_may_be_added_after_some_were_found() -> None:
     collected = DistinctHashes()
     for batch in ([1, 2], [2], [3]):
         collected.add(hashes_of(batch))
-        found = collected.distinct()
-    assert found is not None
-    assert sorted(listed(found)) == [1, 2, 3]
+        hashes = collected.distinct()
+    assert hashes is not None
+    assert sorted(listed(hashes)) == [1, 2, 3]
 
 
 def test_after_giving_up_nothing_is_found() -> None:
@@ -294,9 +294,9 @@ def test_memory_is_bounded_by_the_most_that_are_kept() -> None:
         tracemalloc.stop()
     assert held < 2.5 * most * 8
     assert peak < 10 * most * 8
-    found = collected.distinct()
-    assert found is not None
-    assert len(found) == most - 1000
+    hashes = collected.distinct()
+    assert hashes is not None
+    assert len(hashes) == most - 1000
 
 
 def test_hashes_golden() -> None:

@@ -47,8 +47,8 @@ def collected(add: Callable[[DistinctHashes], None]) -> list[int] | None:
     """The hashes that are added to an empty set; each once."""
     hashes = DistinctHashes()
     add(hashes)
-    found = hashes.distinct()
-    return None if found is None else sorted(found.tolist())
+    distinct = hashes.distinct()
+    return None if distinct is None else sorted(distinct.tolist())
 
 
 def naive_grams(text: bytes, n: int) -> set[bytes]:
@@ -104,8 +104,8 @@ def test_grams_are_those_of_every_text(
 ) -> None:
     """As the reference hashes n bytes, each once, and none across two texts; all or nothing when folded."""
     expected = encoded(values, fold_them)
-    found = collected(lambda hashes: add_grams(hashes, layout(values), n, folded=fold_them))
-    assert found == (
+    gram_hashes = collected(lambda hashes: add_grams(hashes, layout(values), n, folded=fold_them))
+    assert gram_hashes == (
         None if expected is None else of_grams({gram for text in expected for gram in naive_grams(text, n)})
     )
 
@@ -119,9 +119,9 @@ def test_tokens_are_those_of_every_text(
 ) -> None:
     """As above; a long token by its first bytes."""
     expected = encoded(values, fold_them)
-    found = collected(lambda hashes: add_tokens(hashes, layout(values), folded=fold_them))
+    token_hashes = collected(lambda hashes: add_tokens(hashes, layout(values), folded=fold_them))
     tokens = None if expected is None else {token_key(token) for text in expected for token in naive_tokens(text)}
-    assert found == (None if tokens is None else of_tokens(tokens))
+    assert token_hashes == (None if tokens is None else of_tokens(tokens))
 
 
 def tokens_of(text: bytes) -> tuple[bytes, ...]:
@@ -183,8 +183,8 @@ def test_a_text_of_several_slices() -> None:
 @pytest.mark.parametrize("gram", [b"\0" * 8, b"\1" + b"\0" * 7, b"\xff" * 8])
 def test_a_gram_is_never_taken_for_one_that_came_before(gram: bytes) -> None:
     """Also where it looks like an empty place of the table."""
-    found = collected(lambda hashes: add_grams(hashes, pa.array([gram]), 8, folded=False))
-    assert found == of_grams({gram})
+    gram_hashes = collected(lambda hashes: add_grams(hashes, pa.array([gram]), 8, folded=False))
+    assert gram_hashes == of_grams({gram})
 
 
 @pytest.mark.parametrize("n", [1, 9])

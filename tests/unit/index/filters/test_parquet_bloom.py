@@ -70,11 +70,11 @@ def reference_bits(hashed: int, blocks: int) -> list[tuple[int, int, int]]:
 
 
 def reference_filter(hashed: Sequence[int], blocks: int) -> np.ndarray:
-    found = np.zeros((blocks, 8), np.uint32)
-    for each in hashed:
-        for block, word, bit in reference_bits(each, blocks):
-            found[block, word] |= np.uint32(1 << bit)
-    return found
+    native = np.zeros((blocks, 8), np.uint32)
+    for value_hash in hashed:
+        for block, word, bit in reference_bits(value_hash, blocks):
+            native[block, word] |= np.uint32(1 << bit)
+    return native
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_c36_hashes_golden(data: bytes, expected: int) -> None:
 @given(st.lists(hashes, max_size=20), st.integers(0, 6))
 def test_positions_are_those_of_the_specification(hashed: list[int], log2_blocks: int) -> None:
     blocks = 1 << log2_blocks
-    found = positions(np.array(hashed, np.uint64), 256 << log2_blocks)
+    bit_positions = positions(np.array(hashed, np.uint64), 256 << log2_blocks)
     expected = [[block * 256 + word * 32 + bit for block, word, bit in reference_bits(h, blocks)] for h in hashed]
-    assert (found.dtype, found.shape, found.tolist()) == (np.int64, (len(hashed), 8), expected)
+    assert (bit_positions.dtype, bit_positions.shape, bit_positions.tolist()) == (np.int64, (len(hashed), 8), expected)
     assert all(positions(h, 256 << log2_blocks).tolist() == [e] for h, e in zip(hashed, expected, strict=True))
     bits = np.unpackbits(bit_vector(reference_filter(hashed, blocks)), bitorder="little")
     assert np.flatnonzero(bits).tolist() == sorted({position for row in expected for position in row})
@@ -256,12 +256,12 @@ def opened(data: bytes) -> ParquetFile:
     return with_footer(pa.BufferReader(data), "t.parquet", LOCAL_GAP, None)
 
 
-def may_hold(found: NativeFilters, row_group: int, key: Key, type_: pa.DataType) -> bool:
+def may_hold(filters: NativeFilters, row_group: int, key: Key, type_: pa.DataType) -> bool:
     """The answer of one row group's filter, by the bits of its vector."""
-    native = found.filters[row_group]
+    native = filters.filters[row_group]
     assert native is not None
-    assert found.encoding is not None
-    asked = hashes_of(key, type_, found.encoding)
+    assert filters.encoding is not None
+    asked = hashes_of(key, type_, filters.encoding)
     if asked is None:
         return True
     log2_bits = log2_bits_of(native)
@@ -272,14 +272,14 @@ def may_hold(found: NativeFilters, row_group: int, key: Key, type_: pa.DataType)
 
 def keys_in(source: ParquetFile, row_group: int, path: tuple[str, ...], field: pa.Field) -> list[Key]:
     """The keys of all non-null values of a row group."""
-    found: list[Key] = []
+    present: list[Key] = []
     for batch in source.read(row_group, [field]):
         values = batch.column(0)
         for name in path[1:]:
             values = pc.struct_field(values, name)
         keys = keys_of(values.drop_null())
-        found += [keys.at(i) for i in range(len(keys))]
-    return found
+        present += [keys.at(i) for i in range(len(keys))]
+    return present
 
 
 def leaf_type(field: pa.Field, path: tuple[str, ...]) -> pa.DataType:
@@ -300,16 +300,16 @@ def check_file(data: bytes, schema: pa.Schema | None = None) -> dict[tuple[str, 
     for leaf in source.footer.leaves:
         field = schema.field(leaf.path[0])
         type_ = leaf_type(field, leaf.path)
-        found = source.native_filters(leaf.path, type_, 0.0)
+        filters = source.native_filters(leaf.path, type_, 0.0)
         folded = source.native_filters(leaf.path, type_, 0.05)
-        assert [native is None for native in found.filters] == [bool(reason) for reason in found.reasons]
-        assert folded.reasons == found.reasons
-        for row_group, native in enumerate(found.filters):
+        assert [native is None for native in filters.filters] == [bool(reason) for reason in filters.reasons]
+        assert folded.reasons == filters.reasons
+        for row_group, native in enumerate(filters.filters):
             if native is not None:
                 for key in keys_in(source, row_group, leaf.path, field):
-                    assert may_hold(found, row_group, key, type_), (leaf, row_group, key)
+                    assert may_hold(filters, row_group, key, type_), (leaf, row_group, key)
                     assert may_hold(folded, row_group, key, type_), (leaf, row_group, key)
-        answers[leaf.path] = found
+        answers[leaf.path] = filters
     return answers
 
 
@@ -389,42 +389,42 @@ OPTIONS = [
 @examples(100)
 @given(stored_tables(), st.sampled_from(OPTIONS))
 def test_pyarrow_files(tables: tuple[pa.Table, pa.Schema], options: dict[str, Any]) -> None:
-    for found in check_file(by_pyarrow(tables[0], **options), tables[1]).values():
-        assert set(found.reasons) <= {"", MAYBE_ALL_NULL}
+    for filters in check_file(by_pyarrow(tables[0], **options), tables[1]).values():
+        assert set(filters.reasons) <= {"", MAYBE_ALL_NULL}
 
 
 @examples(100)
 @given(stored_tables())
 def test_rust_files(tables: tuple[pa.Table, pa.Schema]) -> None:
-    for found in check_file(by_rust(tables[0]), tables[1]).values():
-        assert set(found.reasons) <= {"", MAYBE_ALL_NULL}
+    for filters in check_file(by_rust(tables[0]), tables[1]).values():
+        assert set(filters.reasons) <= {"", MAYBE_ALL_NULL}
 
 
 @examples(40)
 @given(stored_tables(without=("far_day", "far_ts")))
 def test_duckdb_files(tmp_path: Path, tables: tuple[pa.Table, pa.Schema]) -> None:
     """Days and instants at the ends of their range are left out, as DuckDB has none there."""
-    for found in check_file(by_duckdb(tables[0], tmp_path), tables[1]).values():
-        assert set(found.reasons) <= {"", "no bloom filter", MAYBE_ALL_NULL}
+    for filters in check_file(by_duckdb(tables[0], tmp_path), tables[1]).values():
+        assert set(filters.reasons) <= {"", "no bloom filter", MAYBE_ALL_NULL}
 
 
 def test_duckdb_writes_filters_for_dictionaries(tmp_path: Path) -> None:
     names = ("i", "od.d `name", "x", "money", "price", "huge", "s", "day", "ts", "local")
     values = {"s": [str(i) for i in range(20)], "x": [i / 4 for i in range(20)]}
     columns = {name: array_of(values.get(name, range(20)), BY_NAME[name].type) for name in names}
-    found = check_file(by_duckdb(pa.table(columns), tmp_path))
-    assert {path[0] for path, each in found.items() if each.filters[0] is not None} == {*names} - {"huge"}
+    by_path = check_file(by_duckdb(pa.table(columns), tmp_path))
+    assert {path[0] for path, filters in by_path.items() if filters.filters[0] is not None} == {*names} - {"huge"}
 
 
 def test_spark_files() -> None:
-    found = check_file(FILE.read_bytes())
-    full = found.pop(("full",))
+    by_path = check_file(FILE.read_bytes())
+    full = by_path.pop(("full",))
     assert full.filters == [None]
     assert full.reasons == ["100 % false positives: countless distinct values in 32 B"]
-    assert {path: len(each.filters[0]) for path, each in found.items() if each.filters[0] is not None} == dict.fromkeys(
-        found, 16
-    )
-    codes = {path[-1]: each.encoding.code for path, each in found.items() if each.encoding}
+    assert {
+        path: len(filters.filters[0]) for path, filters in by_path.items() if filters.filters[0] is not None
+    } == dict.fromkeys(by_path, 16)
+    codes = {path[-1]: filters.encoding.code for path, filters in by_path.items() if filters.encoding}
     assert (codes["decimal9"], codes["decimal18"], codes["decimal30"], codes["inner"]) == (1, 2, 29, 2)
 
 
@@ -436,10 +436,10 @@ def test_dictionaries_of_several_batches() -> None:
     words, integers = pa.table({"s": chunks}), pa.table({"n": numbers})
     for table in (words, integers):
         for data in (by_pyarrow(table, row_group_size=100), by_rust(table)):
-            (found,) = check_file(data).values()
-            assert found.reasons == [""]
-            assert found.filters[0] is not None
-            assert round(distinct_values(found.filters[0])) == len(
+            (filters,) = check_file(data).values()
+            assert filters.reasons == [""]
+            assert filters.filters[0] is not None
+            assert round(distinct_values(filters.filters[0])) == len(
                 table.column(0).combine_chunks().drop_null().unique()
             )
 
@@ -465,12 +465,12 @@ def test_absent_values_are_refuted_as_expected(write: Callable[..., bytes]) -> N
     tried = columns_of(random.integers(10**9, 2 * 10**9, 4000))
     for leaf in source.footer.leaves:
         type_ = columns[leaf.path[0]].type
-        found = source.native_filters(leaf.path, type_, 0.0)
-        native = fold(found.filters[0], 0.2)  # type: ignore[arg-type]
+        filters = source.native_filters(leaf.path, type_, 0.0)
+        native = fold(filters.filters[0], 0.2)  # type: ignore[arg-type]
         expected = expected_fpr(native)
         keys = keys_of(tried[leaf.path[0]])
-        asked = [hashes_of(keys.at(i), type_, found.encoding) for i in range(len(keys))]  # type: ignore[arg-type]
-        rate = np.mean([holds(native, np.array(each, np.uint64)).any() for each in asked])
+        asked = [hashes_of(keys.at(i), type_, filters.encoding) for i in range(len(keys))]  # type: ignore[arg-type]
+        rate = np.mean([holds(native, np.array(value_hashes, np.uint64)).any() for value_hashes in asked])
         assert expected / 2 - 0.002 < rate < 2 * expected + 0.002, (leaf, rate, expected)
 
 
@@ -479,8 +479,8 @@ def test_absent_values_are_refuted_as_expected(write: Callable[..., bytes]) -> N
 
 def encodings(data: bytes) -> dict[str, int | None]:
     footer = read_footer(pa.BufferReader(data))
-    found = {leaf.path[-1]: encoding_of(stored_chunks(footer, leaf)[0]) for leaf in footer.leaves}
-    return {name: None if encoding is None else encoding.code for name, encoding in found.items()}
+    by_name = {leaf.path[-1]: encoding_of(stored_chunks(footer, leaf)[0]) for leaf in footer.leaves}
+    return {name: None if encoding is None else encoding.code for name, encoding in by_name.items()}
 
 
 def test_encodings_of_columns() -> None:
@@ -550,11 +550,11 @@ def native_of(data: bytes, fpr: float = 0.0) -> NativeFilters:
     return native_filters(file, footer, leaf, fpr)
 
 
-def of_no_use(found: NativeFilters) -> str:
+def of_no_use(filters: NativeFilters) -> str:
     """Why the only row group of a file has no filter; "" where it has."""
-    (native,), (reason,) = found.filters, found.reasons
+    (native,), (reason,) = filters.filters, filters.reasons
     assert (native is None) == bool(reason)
-    assert native is None or found.encoding is not None
+    assert native is None or filters.encoding is not None
     return reason
 
 
@@ -563,10 +563,10 @@ def test_a_good_filter_serves(with_length: bool) -> None:
     native = reference_filter(HELD, 4)
     data = with_filter(VALUES, native, with_length=with_length)
     assert of_no_use(native_of(data)) == ""
-    found = native_of(data)
-    assert found.filters[0] is not None
-    assert found.filters[0].tolist() == native.tolist()
-    assert bit_vector(found.filters[0]).tobytes() in data
+    filters = native_of(data)
+    assert filters.filters[0] is not None
+    assert filters.filters[0].tolist() == native.tolist()
+    assert bit_vector(filters.filters[0]).tobytes() in data
 
 
 SUSPECT = [
@@ -631,8 +631,8 @@ def test_corrupt_files_are_read_or_refused(data: st.DataObject) -> None:
     with contextlib.suppress(InvalidParquet):
         footer = read_footer(file)
         for leaf in footer.leaves:
-            found = native_filters(file, footer, leaf, 0.0)
-            assert [native is None for native in found.filters] == [bool(reason) for reason in found.reasons]
+            filters = native_filters(file, footer, leaf, 0.0)
+            assert [native is None for native in filters.filters] == [bool(reason) for reason in filters.reasons]
 
 
 def test_filters_that_contradict_themselves_or_the_chunk() -> None:
@@ -685,10 +685,10 @@ def test_a_filter_is_folded_as_far_as_asked() -> None:
 
 def test_a_filter_longer_than_an_index_takes_is_folded() -> None:
     native = widen(reference_filter(HELD, 4), MOST_LOG2_BITS + 1)
-    (found,) = native_of(with_filter(VALUES, native)).filters
-    assert found is not None
-    assert log2_bits_of(found) == MOST_LOG2_BITS
-    assert holds(found, np.array(HELD, np.uint64)).all()
+    (folded,) = native_of(with_filter(VALUES, native)).filters
+    assert folded is not None
+    assert log2_bits_of(folded) == MOST_LOG2_BITS
+    assert holds(folded, np.array(HELD, np.uint64)).all()
 
 
 def test_c36_filters_of_writers_with_bugs_are_left_alone() -> None:
@@ -738,5 +738,5 @@ def test_the_calendar_of_spark_2() -> None:
     """Days are hashed as they are stored, which is not as they are read."""
     days = pa.table({"x": pa.array([-800_000, 5], pa.date32())})
     old = days.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
-    reasons = [of_no_use(opened(by_pyarrow(each)).native_filters(("x",), pa.date32(), 0.0)) for each in (days, old)]
+    reasons = [of_no_use(opened(by_pyarrow(table)).native_filters(("x",), pa.date32(), 0.0)) for table in (days, old)]
     assert reasons == ["", "days and instants are of the calendar of Spark 2"]

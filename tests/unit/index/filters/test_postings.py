@@ -111,12 +111,12 @@ def many_blocks(draw: st.DrawFn) -> tuple[list[np.ndarray | None], np.ndarray]:
     random = np.random.default_rng(draw(st.integers(0, 99)))
     n = draw(st.sampled_from([1, 2, 7, 8, 9, 255, 256, 257, 1030]))
     pool = random.integers(0, 2**64, draw(st.sampled_from([1, 3, 100, 5000])), np.uint64)
-    each, common = draw(st.sampled_from([0, 1, 5, 40])), draw(st.sampled_from([0, 1, 3]))
+    per_block, common = draw(st.sampled_from([0, 1, 5, 40])), draw(st.sampled_from([0, 1, 3]))
     unknown = draw(st.sampled_from([0, 0, 0.1, 1]))
     blocks = [
         None
         if random.random() < unknown
-        else np.unique(np.concatenate([random.choice(pool, each), pool[:common]]))[::-1]
+        else np.unique(np.concatenate([random.choice(pool, per_block), pool[:common]]))[::-1]
         for _ in range(n)
     ]
     return blocks, np.concatenate([pool, random.integers(0, 2**64, 100, np.uint64)])
@@ -187,15 +187,15 @@ def test_steps_as_wide_as_can_be(extra: int) -> None:
             assert found(postings, wanted) == [True]
 
 
-@pytest.mark.parametrize(("values", "each"), [(500, 400), (150_000, 150)])
-def test_more_pairs_than_are_in_work_at_once(values: int, each: int) -> None:
+@pytest.mark.parametrize(("values", "per_block"), [(500, 400), (150_000, 150)])
+def test_more_pairs_than_are_in_work_at_once(values: int, per_block: int) -> None:
     random = np.random.default_rng(8)
     pool = random.integers(0, 2**64, values, np.uint64)
-    blocks = [pool[random.choice(values, each, replace=False)] for _ in range(3 * PAIRS_AT_ONCE // each // 2)]
+    blocks = [pool[random.choice(values, per_block, replace=False)] for _ in range(3 * PAIRS_AT_ONCE // per_block // 2)]
     postings = postings_of(blocks)
     assert postings.table.form is (Form.BITMAPS if values == 500 else Form.PAIRS)
     assert postings.table.pairs > PAIRS_AT_ONCE
-    held, holder = np.concatenate(blocks), np.repeat(np.arange(len(blocks)), each)
+    held, holder = np.concatenate(blocks), np.repeat(np.arange(len(blocks)), per_block)
     some = [held[i : i + 1] for i in range(0, len(held), len(held) // 20)]
     of_every_page = [np.sort(held)[k::PAGE_PAIRS] for k in range(0, PAGE_PAIRS, 50)]
     for wanted in (*some, *of_every_page, held[-1:], held, random.integers(0, 2**64, 50, np.uint64)):
@@ -265,8 +265,8 @@ def test_values_that_share_a_prefix_are_wrong_as_often_as_told() -> None:
     assert (postings.table.form, postings.table.shift) == (Form.PAIRS, 32)
     absent = random.integers(0, 2**52, 1000, np.uint64)
     wrong = sum(any(found(postings, absent[i : i + 1])) for i in range(1000)) / 1000
-    told = postings.table.wrong_rate * 2**12  # of hashes below 2^52, where all are but one
-    assert told * 0.7 < wrong < told
+    wrong_rate = postings.table.wrong_rate * 2**12  # of hashes below 2^52, where all are but one
+    assert wrong_rate * 0.7 < wrong < wrong_rate
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------------

@@ -117,10 +117,10 @@ def rows_with(postings: Postings, value: int) -> dict[int, list[int]]:
     assert postings.lists is not None
     numbers, blocks = pairs_with(postings.table, np.array([value], np.uint64), lambda rows: postings.rows[rows], "here")
     counts, rows = rows_in(postings.lists.table, numbers, lambda bands: postings.lists.bands[bands], "here")
-    found: dict[int, set[int]] = {}
+    by_block: dict[int, set[int]] = {}
     for block, row in zip(np.repeat(blocks, counts).tolist(), rows.tolist(), strict=True):
-        found.setdefault(block, set()).add(row)
-    return {block: sorted(of_block) for block, of_block in found.items()}
+        by_block.setdefault(block, set()).add(row)
+    return {block: sorted(of_block) for block, of_block in by_block.items()}
 
 
 @examples(200)
@@ -137,20 +137,20 @@ def test_c35_the_rows_of_a_value_are_found(blocks: list[list[int | None] | None]
         expected = {
             block: rows
             for block, values in enumerate(blocks)
-            if (rows := [row for row, each in enumerate(values or ()) if each is not None and each >> shift == wanted])
+            if (rows := [row for row, held in enumerate(values or ()) if held is not None and held >> shift == wanted])
         }
         assert rows_with(postings, value) == expected
         assert rows_with(again, value) == expected
         alone = np.array([value], np.uint64)
-        found = blocks_with(postings.table, alone, lambda rows: postings.rows[rows], "here")
-        assert set(np.flatnonzero(found).tolist()) == {*expected, *unknown}
+        may_hold = blocks_with(postings.table, alone, lambda rows: postings.rows[rows], "here")
+        assert set(np.flatnonzero(may_hold).tolist()) == {*expected, *unknown}
 
 
 def test_postings_with_rows_are_pairs() -> None:
     """Also of so few values that bitmaps are smaller: a list belongs to a pair."""
     few = [grouped([1, 2] * 9)] * 300
     assert postings_with_rows(few).table.form is Form.PAIRS
-    assert postings_of([each.hashes for each in few]).table.form is Form.BITMAPS
+    assert postings_of([block.hashes for block in few]).table.form is Form.BITMAPS
     assert rows_by_block(postings_with_rows([]), "here") == []
     with pytest.raises(IndexFault, match="here: the row lists are missing"):
         rows_by_block(postings_of([few[0].hashes]), "here")

@@ -32,8 +32,8 @@ def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segmen
     index = make_index(seed, segments, harm)
     later = refreshed(index, seed + 1, harm)
     with around.prevailing() as kept:
-        for i, each in enumerate((index, later, index, later)):
-            query(each, kept, seed + i, strict=harm == 0.0).run()
+        for i, version in enumerate((index, later, index, later)):
+            query(version, kept, seed + i, strict=harm == 0.0).run()
 
 
 @examples(20, shrink=False)
@@ -44,7 +44,7 @@ def test_queries_at_once_read_what_was_written(around: Circumstances, seed: int,
     later = refreshed(index, seed + 1, harm)
     with around.prevailing() as kept, ThreadPoolExecutor(threads) as pool:
         queries = [query((index, later)[i % 2], kept, seed + i) for i in range(threads * 2)]
-        for result in [pool.submit(each.run) for each in queries]:
+        for result in [pool.submit(one_query.run) for one_query in queries]:
             result.result()
 
 
@@ -79,7 +79,7 @@ def test_reads_that_fail_now_and_then_at_once(around: Circumstances, seed: int, 
     with around.prevailing() as kept, ThreadPoolExecutor(threads) as pool:
         queries = [query(index, kept, seed + i) for i in range(threads * 2)]
         index.store.fails = sometimes(seed, 0.4)
-        for result in [pool.submit(each.run_in_doubt) for each in queries]:
+        for result in [pool.submit(one_query.run_in_doubt) for one_query in queries]:
             result.result()
         query(index, kept, seed, strict=True).run()
 
@@ -96,9 +96,9 @@ def test_arrays_widen_while_others_fill_them(seed: int) -> None:
     zones = group_arrays.ResidentZones(Kind.BYTES, np.arange(0, 121, 3))
     gate = Barrier(8)
 
-    def fill(mine: Sequence[int]) -> None:
+    def fill(share: Sequence[int]) -> None:
         gate.wait()
-        for i in mine:
+        for i in share:
             zone_map, row_count = parts[i]
             zones.fill(i, zone_map, row_count)
             assert zone_list(zones.zones.take(slice(3 * i, 3 * i + 3))) == zone_list(zone_map.zones(row_count))

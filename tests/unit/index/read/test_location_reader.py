@@ -70,21 +70,21 @@ def test_an_encoded_locations_is_that_of_the_files_footer(
     """Of all leaves, and of some; what the footer does not tell of pages may be known by their headers."""
     file = parquet(table, write_page_index=index, **options)
     footer = read_footer(file)
-    found = file_locations(file, footer)
-    assert found.head == footer.head.data
-    assert found.placed.tolist() == footer.placed.tolist()
-    for row_group, encoded in enumerate(found.blocks):
+    of_file = file_locations(file, footer)
+    assert of_file.head == footer.head.data
+    assert of_file.placed.tolist() == footer.placed.tolist()
+    for row_group, encoded in enumerate(of_file.blocks):
         leaves = data.draw(st.sets(st.integers(0, len(footer.head.columns) - 1)))
-        own = read_locations(file, footer, row_group, sorted(leaves)).of(leaves)
-        mine = decode_locations(encoded, file.size(), "it", leaves)
-        if own is None:  # of no rows, for which there may be no chunk
+        by_footer = read_locations(file, footer, row_group, sorted(leaves)).of(leaves)
+        decoded = decode_locations(encoded, file.size(), "it", leaves)
+        if by_footer is None:  # of no rows, for which there may be no chunk
             assert not footer.row_count[row_group]
             continue
         if index:
-            assert plain(mine) == plain(own)
-        assert plain(decode_locations(encode_locations(mine), file.size(), "it")) == plain(mine)
-        assert {leaf: chunk.start for leaf, chunk in mine.chunks.items()} == {
-            leaf: chunk.start for leaf, chunk in own.chunks.items()
+            assert plain(decoded) == plain(by_footer)
+        assert plain(decode_locations(encode_locations(decoded), file.size(), "it")) == plain(decoded)
+        assert {leaf: chunk.start for leaf, chunk in decoded.chunks.items()} == {
+            leaf: chunk.start for leaf, chunk in by_footer.chunks.items()
         }
 
 
@@ -94,16 +94,18 @@ def test_rows_read_by_stored_locations_are_those_of_a_full_read(
     table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
 ) -> None:
     file = parquet(table, write_page_index=index, **options)
-    found = file_locations(file, read_footer(file))
+    of_file = file_locations(file, read_footer(file))
     whole = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
-    for row_group, encoded in enumerate(found.blocks):
+    for row_group, encoded in enumerate(of_file.blocks):
         expected = whole.read_row_group(row_group)
         names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))
-        locations = with_pages(encoded, file.size(), FileMetadata(found.head).leaves(names))
+        locations = with_pages(encoded, file.size(), FileMetadata(of_file.head).leaves(names))
         if locations is None or not len(expected):
             continue
         rows = data.draw(st.sets(st.integers(0, len(expected) - 1), min_size=1, max_size=9).map(sorted))
-        read = pa.concat_tables(reader(file, found.head, locations).read(row_group, names, chosen_rows(np.array(rows))))
+        read = pa.concat_tables(
+            reader(file, of_file.head, locations).read(row_group, names, chosen_rows(np.array(rows)))
+        )
         assert read.equals(expected.select(read.column_names).take(rows))
         assert {*read.column_names} == {*names}
 
@@ -128,23 +130,23 @@ def everything(head: FileMetadata) -> Sequence[int]:
 def stored(table: ParquetDirectory, predicate: str = "true") -> tuple[Scan, BlockLocations]:
     """The plan of a predicate, and what the index has of its blocks."""
     plan = sec.prune(table, predicate, strict=True)
-    found = locations_of(plan.opened, opened_blocks(plan), everything)
-    assert not found.degraded
-    return plan, found.page_locations
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    assert not stored_locations.degraded
+    return plan, stored_locations.page_locations
 
 
 def require_own(root: Path, table: ParquetDirectory, predicate: str = "true") -> int:
     """Every block's page locations and place are those of its file; the number of blocks."""
-    plan, found = stored(table, predicate)
+    plan, block_locations = stored(table, predicate)
     blocks = opened_blocks(plan)
     placed = blocks.placed
     for i, (file, row_group) in enumerate(zip(blocks.file.tolist(), blocks.row_group.tolist(), strict=True)):
         with pa.OSFile(str(root / plan.opened.listing.paths[file].as_py())) as opened:
             footer = read_footer(opened)
-            assert plain(decode_locations(found.blocks[i], opened.size(), "it")) == plain(
+            assert plain(decode_locations(block_locations.blocks[i], opened.size(), "it")) == plain(
                 locations_of_file(opened, footer)[row_group]
             )
-            assert found.heads[found.head[i]] == footer.head.data
+            assert block_locations.heads[block_locations.head[i]] == footer.head.data
             assert placed[:, i].tolist() == footer.placed[:, row_group].tolist()
     return len(blocks)
 
@@ -194,10 +196,10 @@ def lake(write_table: WriteTable) -> Iterator[Path]:
 
 def test_a_read_opens_no_footer(lake: Path) -> None:
     """Of the data file only bytes of the pages are read, and of the index the page locations of the blocks alone."""
-    plan, found = stored(sec.open_table(str(lake)), "id = 777")
+    plan, block_locations = stored(sec.open_table(str(lake)), "id = 777")
     (file,), (row_group,) = opened_blocks(plan).file.tolist(), opened_blocks(plan).row_group.tolist()
     path = lake / plan.opened.listing.paths[file].as_py()
-    locations = with_pages(found.blocks[0], path.stat().st_size, [0, 1])
+    locations = with_pages(block_locations.blocks[0], path.stat().st_size, [0, 1])
     assert locations is not None
     data, read = path.read_bytes(), []
 
@@ -212,7 +214,7 @@ def test_a_read_opens_no_footer(lake: Path) -> None:
 
     opened = pa.PythonFile(Recording(data), mode="r")
     rows = chosen_rows(np.array([777 % 100]))
-    (found_rows,) = reader(opened, found.heads[0], locations).read(row_group, ["id", "text"], rows)
+    (found_rows,) = reader(opened, block_locations.heads[0], locations).read(row_group, ["id", "text"], rows)
     assert found_rows.to_pylist() == [{"id": 777, "text": "text 777"}]
     pages = [(chunk.start, chunk.stop) for chunk in locations.chunks.values()]
     first, last = min(start for start, _ in pages), max(stop for _, stop in pages)
@@ -241,9 +243,9 @@ def test_only_what_is_asked_for_is_read(lake: Path) -> None:
 
 
 def test_heads_are_there_once_for_files_of_one_writer(lake: Path) -> None:
-    _, found = stored(sec.open_table(str(lake)))
-    assert len(found.heads) == 2
-    assert np.bincount(found.head).tolist() == [10, 5]
+    _, block_locations = stored(sec.open_table(str(lake)))
+    assert len(block_locations.heads) == 2
+    assert np.bincount(block_locations.head).tolist() == [10, 5]
 
 
 def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
@@ -267,8 +269,8 @@ def test_an_index_without_locations_gets_them_by_a_refresh(write_table: WriteTab
     table = sec.open_table(str(root))
     without = sec.build_index(table, page_locations=False, bloom=["id"])
     assert not without.location_bytes
-    plan, found = stored(table)
-    assert not found.heads and found.blocks == [b""] * 5
+    plan, block_locations = stored(table)
+    assert not block_locations.heads and block_locations.blocks == [b""] * 5
     assert (opened_blocks(plan).placed == -1).all()
     write_file(root / "1.parquet", rows_of(ROWS), row_group_size=100)
     sec.refresh_index(table)
@@ -292,12 +294,12 @@ def test_iceberg(catalog: Catalog) -> None:
     table = sec.open_table(made)
     index_here(table, BuildOptions())
     plan = sec.prune(table, f"id = {ROWS + 7}", strict=True)
-    found = locations_of(plan.opened, opened_blocks(plan), everything).page_locations
+    block_locations = locations_of(plan.opened, opened_blocks(plan), everything).page_locations
     (uri,) = plan.files
     with pa.OSFile(uri.removeprefix("file://")) as file:
-        locations = with_pages(found.blocks[0], file.size(), [1])
+        locations = with_pages(block_locations.blocks[0], file.size(), [1])
         assert locations is not None
-        (read,) = reader(file, found.heads[0], locations).read(0, ["text"], chosen_rows(np.array([7])))
+        (read,) = reader(file, block_locations.heads[0], locations).read(0, ["text"], chosen_rows(np.array([7])))
     assert read.to_pylist() == [{"text": f"text {ROWS + 7}"}]
 
 
@@ -311,35 +313,37 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
         pq.write_table(rows_of(i * ROWS), path, filesystem=filesystem, row_group_size=100, data_page_size=300)
     table = sec.open_table(location)
     index_here(table, BuildOptions(segment_blocks=5))
-    plan, found = stored(table, f"id % {ROWS} = 250")
-    assert len(found.blocks) == 3
+    plan, block_locations = stored(table, f"id % {ROWS} = 250")
+    assert len(block_locations.blocks) == 3
     sizes = plan.opened.listing.size[opened_blocks(plan).file].tolist()
-    assert all(with_pages(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
+    assert all(with_pages(data, size, [0, 1]) for data, size in zip(block_locations.blocks, sizes, strict=True))
     before, one = stored(sec.open_table(location), "id = 250")  # what another process has read is on local disk
     assert not before.opened.catalog.reads.stored
     assert before.opened.catalog.reads.cached
     with filesystem.open_input_file(f"{root}/0.parquet") as file:
         locations = with_pages(one.blocks[0], file.size(), [0])
         assert locations is not None
-        own = PageReader("it", file, FileMetadata(one.heads[0]), lambda row_group, leaves: locations, REMOTE_GAP)
-        (read,) = own.read(2, ["id"], chosen_rows(np.array([50])))
+        page_reader = PageReader(
+            "it", file, FileMetadata(one.heads[0]), lambda row_group, leaves: locations, REMOTE_GAP
+        )
+        (read,) = page_reader.read(2, ["id"], chosen_rows(np.array([50])))
     assert read.to_pylist() == [{"id": 250}]
 
 
 def test_a_file_that_the_index_does_not_know_has_no_locations(lake: Path) -> None:
     write_file(lake / "new.parquet", rows_of(9 * ROWS), row_group_size=500)
-    _, found = stored(sec.open_table(str(lake)), f"id >= {3 * ROWS - 1}")
-    assert found.head.tolist() == [0, -1]
-    assert found.blocks[1] == b""
+    _, block_locations = stored(sec.open_table(str(lake)), f"id >= {3 * ROWS - 1}")
+    assert block_locations.head.tolist() == [0, -1]
+    assert block_locations.blocks[1] == b""
 
 
 def test_a_column_that_cannot_be_read_by_pages_keeps_the_others() -> None:
     """A repeated column in pages of version 1, without a page index."""
     table = pa.table({"a": np.arange(1000), "b": [[i, i] for i in range(1000)]})
     file = parquet(table, data_page_size=100, write_batch_size=10)
-    found = file_locations(file, read_footer(file))
-    assert with_pages(found.blocks[0], file.size(), [0]) is not None
-    assert with_pages(found.blocks[0], file.size(), [1]) is None
+    of_file = file_locations(file, read_footer(file))
+    assert with_pages(of_file.blocks[0], file.size(), [0]) is not None
+    assert with_pages(of_file.blocks[0], file.size(), [1]) is None
 
 
 # ---- trouble ---------------------------------------------------------------------------------------------------------
@@ -360,10 +364,10 @@ def test_broken_locations_cost_time_and_no_rows(
     path.write_bytes(bytes(data))
     table = sec.open_table(str(lake))
     plan = sec.prune(table, "true")
-    found = locations_of(plan.opened, opened_blocks(plan), everything)
-    assert "does not match its checksum" in found.degraded[0]
-    assert b"" in found.page_locations.blocks
-    assert any(found.page_locations.blocks)
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    assert "does not match its checksum" in stored_locations.degraded[0]
+    assert b"" in stored_locations.page_locations.blocks
+    assert any(stored_locations.page_locations.blocks)
     assert plan.to_arrow()["id"].to_pylist() == [*range(3 * ROWS)]
     assert "is read by footers: " in caplog.text
     assert not sec.verify_index(table).sound
@@ -378,9 +382,9 @@ def test_a_table_of_locations_that_lies_is_found(lake: Path) -> None:
     table = sec.open_table(str(lake))
     assert "location-table does not match its checksum" in sec.verify_index(table).faults[0]
     plan = sec.prune(table, "true")
-    found = locations_of(plan.opened, opened_blocks(plan), everything)
-    assert len(found.degraded) == 1
-    assert [bool(data) for data in found.page_locations.blocks].count(False) == 1
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    assert len(stored_locations.degraded) == 1
+    assert [bool(data) for data in stored_locations.page_locations.blocks].count(False) == 1
 
 
 TABLES: dict[str, Callable[[list[np.ndarray]], list[np.ndarray]]] = {
@@ -445,9 +449,9 @@ def test_a_locations_that_contradicts_itself_is_not_believed(
     monkeypatch.setattr("secateur.io.parquet.file_locations.encode_locations", lying)
     sec.build_index(sec.open_table(str(root)))
     plan = sec.prune(sec.open_table(str(root)), "true")
-    found = locations_of(plan.opened, opened_blocks(plan), everything)
-    assert found.degraded
-    assert [bool(data) for data in found.page_locations.blocks] == [*[True] * 5, False]
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    assert stored_locations.degraded
+    assert [bool(data) for data in stored_locations.page_locations.blocks] == [*[True] * 5, False]
     strict = sec.prune(sec.open_table(str(root)), "true", strict=True)
     with pytest.raises(IndexFault, match="page locations"):
         locations_of(strict.opened, opened_blocks(strict), everything)
@@ -471,9 +475,9 @@ def test_locations_of_parts_are_those_of_the_whole() -> None:
 def test_all_rows_of_a_file_without_a_page_index_are_read_by_pages() -> None:
     table = pa.table({"a": np.arange(3000), "b": [f"text {i % 7}" for i in range(3000)]})
     file = parquet(table, data_page_size=500, write_batch_size=50, row_group_size=1000)
-    found = file_locations(file, read_footer(file))
-    for row_group, data in enumerate(found.blocks):
+    of_file = file_locations(file, read_footer(file))
+    for row_group, data in enumerate(of_file.blocks):
         locations = with_pages(data, file.size(), [0, 1])
         assert locations is not None
-        read = pa.concat_tables(reader(file, found.head, locations).read(row_group, ["a", "b"], all_rows(1000)))
+        read = pa.concat_tables(reader(file, of_file.head, locations).read(row_group, ["a", "b"], all_rows(1000)))
         assert read.equals(table.slice(row_group * 1000, 1000))

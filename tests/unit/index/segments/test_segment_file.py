@@ -96,19 +96,19 @@ def test_a_snapshot_is_read_as_it_was_written(store: Memory) -> None:
 def test_a_snapshot_says_where_every_chunk_of_a_segment_lies(store: Memory) -> None:
     """The same places as the segment's own table of contents, which only verification reads."""
     contents, snapshot = store.contents(NAME, SEGMENT), opened(store)
-    found = {}
+    places = {}
     for field in (None, *FIELDS):
         for kind in ("blocks",) if field is None else COLUMN_KINDS:
             directory = snapshot.directory(kind, field)
             if directory is not None and directory.size[0]:
                 c = "" if field is None else f"/{snapshot.number_of(field)}"
-                found[kind + c] = tuple(int(each[0]) for each in (directory.at, directory.size, directory.crc))
+                places[kind + c] = tuple(int(array[0]) for array in (directory.at, directory.size, directory.crc))
     for f in range(len(FILTERS)):
         for kind in FILTER_KINDS:
             directory = snapshot.filter_directory(kind, f)
             if directory is not None:
-                found[f"{kind}/{f}"] = tuple(int(each[0]) for each in (directory.at, directory.size, directory.crc))
-    assert found == {name: tuple(place) for name, place in contents.chunks.items()}
+                places[f"{kind}/{f}"] = tuple(int(array[0]) for array in (directory.at, directory.size, directory.crc))
+    assert places == {name: tuple(place) for name, place in contents.chunks.items()}
 
 
 def test_a_snapshot_says_where_every_filter_lies(store: Memory) -> None:
@@ -201,9 +201,9 @@ def test_verification_reads_every_row_and_every_chunk(
 ) -> None:
     """Also of filters whose rows no query probes."""
     data, contents = store.data[name], store.contents(name, kind)
-    spans = {each: (place.at, place.size) for each, place in contents.chunks.items()}
-    spans |= {f"rows of {each}": (m.at, m.nbytes) for each, m in contents.matrices.items()}
-    for each, (first, size) in spans.items():
+    spans = {chunk: (place.at, place.size) for chunk, place in contents.chunks.items()}
+    spans |= {f"rows of {matrix}": (m.at, m.nbytes) for matrix, m in contents.matrices.items()}
+    for span, (first, size) in spans.items():
         at = first + size // 2
         store.data[name] = data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
-        assert len(verified(store, name, kind)) == 1, each
+        assert len(verified(store, name, kind)) == 1, span

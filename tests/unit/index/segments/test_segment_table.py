@@ -66,7 +66,7 @@ def records(segments: Segments) -> list[Record]:
 
 def _record(segments: Segments, i: int) -> Record:
     files = segments.files
-    own = np.flatnonzero(files.segment == i)
+    members = np.flatnonzero(files.segment == i)
     arrays = (
         files.size,
         files.stamp,
@@ -76,7 +76,7 @@ def _record(segments: Segments, i: int) -> Record:
         files.row_count,
         files.byte_count,
     )
-    rows = zip(files.path.take(pa.array(own)).to_pylist(), *(a[own].tolist() for a in arrays), strict=True)
+    rows = zip(files.path.take(pa.array(members)).to_pylist(), *(a[members].tolist() for a in arrays), strict=True)
     chunks = [
         (c.path[0], kind, place)
         for number, c in enumerate(segments.columns)
@@ -84,13 +84,13 @@ def _record(segments: Segments, i: int) -> Record:
         if (place := _place(segments, (kind, number), i)) is not None
     ]
     size_classes = [
-        (named(each), place)
-        for f, each in enumerate(segments.filters)
-        if (place := _place(segments, (chunk_of(each), f), i)) is not None
+        (named(filter_), place)
+        for f, filter_ in enumerate(segments.filters)
+        if (place := _place(segments, (chunk_of(filter_), f), i)) is not None
     ]
     runs = [
-        (named(each), run)
-        for f, each in enumerate(segments.filters)
+        (named(filter_), run)
+        for f, filter_ in enumerate(segments.filters)
         for run in (runs_of(segments.bloom_matrices[f], i) if f in segments.bloom_matrices else ())
     ]
     counts = (int(segments.size[i]), int(segments.block_count[i]), int(segments.row_count[i]))
@@ -101,24 +101,24 @@ def _record(segments: Segments, i: int) -> Record:
 
 
 def _place(segments: Segments, chunk: tuple[str, int], i: int) -> Place | None:
-    found = segments.directory.get(chunk)
-    if found is None or not found.size[i]:
+    directory = segments.directory.get(chunk)
+    if directory is None or not directory.size[i]:
         return None
-    return Place(int(found.at[i]), int(found.size[i]), int(found.crc[i]))
+    return Place(int(directory.at[i]), int(directory.size[i]), int(directory.crc[i]))
 
 
-def named(each: Filter) -> str:
+def named(filter_: Filter) -> str:
     """A filter, whatever its number and the width of its column."""
-    return f"{each.kind} of {each.path[0]}, {each.gram}, {each.folded}"
+    return f"{filter_.kind} of {filter_.path[0]}, {filter_.gram}, {filter_.folded}"
 
 
-def chunk_of(each: Filter) -> str:
-    return POSTING if each.kind == POSTINGS else SIZE_CLASS
+def chunk_of(filter_: Filter) -> str:
+    return POSTING if filter_.kind == POSTINGS else SIZE_CLASS
 
 
 def runs_of(bloom_matrices: BloomMatrices, segment: int) -> list[tuple[Any, ...]]:
     """All that bloom matrices say of a segment, whatever the numbers of matrices and files."""
-    found = []
+    runs = []
     for run in np.flatnonzero(bloom_matrices.segment == segment).tolist():
         m = int(bloom_matrices.run_matrix[run])
         parts = [
@@ -135,8 +135,8 @@ def runs_of(bloom_matrices: BloomMatrices, segment: int) -> list[tuple[Any, ...]
             int(bloom_matrices.begin[run]),
             int(bloom_matrices.count[run]),
         )
-        found.append((int(bloom_matrices.size_class[m]), *columns, *parts))
-    return found
+        runs.append((int(bloom_matrices.size_class[m]), *columns, *parts))
+    return runs
 
 
 def zone_of(zone_map: ZoneMap, i: int) -> Any:
@@ -148,7 +148,7 @@ def well_formed(segments: Segments) -> bool:
     """Whether all arrays are about the same segments, and files follow them."""
     n = len(segments)
     arrays = [segments.size, segments.block_count, segments.row_count]
-    arrays += [each for d in segments.directory.values() for each in (d.at, d.size, d.crc)]
+    arrays += [array for d in segments.directory.values() for array in (d.at, d.size, d.crc)]
     ascending = bool((np.diff(segments.files.segment) >= 0).all())
     about = all(len(a) == n for a in arrays) and all(len(z) == n for z in segments.zone_maps)
     return (
@@ -169,7 +169,7 @@ def well_laid(bloom_matrices: BloomMatrices) -> bool:
     return (
         used
         and held
-        and all((np.diff(each) >= 0).all() for each in (bloom_matrices.part_matrix, bloom_matrices.run_matrix))
+        and all((np.diff(array) >= 0).all() for array in (bloom_matrices.part_matrix, bloom_matrices.run_matrix))
     )
 
 
@@ -207,7 +207,7 @@ def segments_of(draw: st.DrawFn, shape: Shape, prefix: str) -> tuple[Segments, l
         draw(summary_of(shape, f"segments/{prefix * 12}-{i:06d}.segment")) for i in range(draw(st.integers(0, 5)))
     ]
     bloom_matrices = {f: draw(bloom_matrices_over(summaries, f"{prefix * 11}{f:x}")) for f in range(len(shape[1]))}
-    known = {f: each for f, each in bloom_matrices.items() if each is not None}
+    known = {f: matrices for f, matrices in bloom_matrices.items() if matrices is not None}
     return summarised(*shape, summaries, known), [_expected(shape, known, i, s) for i, s in enumerate(summaries)]
 
 
@@ -221,7 +221,7 @@ def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
         replace(file, size=file.size + LEAST_BLOCK * n) for file, n in zip(files, counts[:, 0].tolist(), strict=True)
     ]
     chunks = [f"{kind}/{c}" for kind in COLUMN_KINDS for c in range(len(columns))]
-    chunks += [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
+    chunks += [f"{chunk_of(filter_)}/{f}" for f, filter_ in enumerate(filters)]
     places = {
         chunk: Place(draw(numbers), 1 + draw(numbers), draw(st.integers(0, 2**32 - 1)))
         for chunk in ["blocks", *(chunk for chunk in chunks if draw(st.booleans()))]
@@ -257,7 +257,9 @@ def bloom_matrices_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], pr
     columns = [np.array(table, np.int64).T.copy() for table in (matrices, parts, runs)]
     sizes = np.full(len(used), 2**60, np.int64)
     return BloomMatrices(
-        [f"filters/{prefix}-{file:06d}.filter" for file in used], sizes, *(each for table in columns for each in table)
+        [f"filters/{prefix}-{file:06d}.filter" for file in used],
+        sizes,
+        *(array for table in columns for array in table),
     )
 
 
@@ -265,8 +267,8 @@ def bloom_matrices_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], pr
 def zone_map_of(draw: st.DrawFn, column: IndexedColumn) -> ZoneMap:
     values = BY_NAME["bin"].values if column.type == pa.binary() else VALUES[column.path[0]]
     kind = replace(BY_NAME["s"], type=column.type)
-    found, _ = measured(kind, [draw(st.lists(values | st.none(), max_size=3))])
-    return found
+    zone_map, _ = measured(kind, [draw(st.lists(values | st.none(), max_size=3))])
+    return zone_map
 
 
 def _expected(shape: Shape, bloom_matrices: Mapping[int, BloomMatrices], i: int, summary: SegmentSummary) -> Record:
@@ -277,11 +279,11 @@ def _expected(shape: Shape, bloom_matrices: Mapping[int, BloomMatrices], i: int,
         for kind in COLUMN_KINDS
         if f"{kind}/{number}" in summary.places
     ]
-    names = [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
+    names = [f"{chunk_of(filter_)}/{f}" for f, filter_ in enumerate(filters)]
     size_classes = [(named(e), summary.places[n]) for e, n in zip(filters, names, strict=True) if n in summary.places]
     runs = [
-        (named(each), run)
-        for f, each in enumerate(filters)
+        (named(filter_), run)
+        for f, filter_ in enumerate(filters)
         for run in (runs_of(bloom_matrices[f], i) if f in bloom_matrices else ())
     ]
     files = tuple(
@@ -296,15 +298,19 @@ def _expected(shape: Shape, bloom_matrices: Mapping[int, BloomMatrices], i: int,
 
 def under(record: Record, before: Shape, after: Shape) -> Record:
     """The record with other columns and filters: what belongs to one stays where keys stay the same."""
-    own = {column.path: column.type for column in before[0]}
-    served = [c for c in after[0] if c.path in own and same_keys(own[c.path], c.type)]
+    column_types = {column.path: column.type for column in before[0]}
+    served = [c for c in after[0] if c.path in column_types and same_keys(column_types[c.path], c.type)]
     chunks = tuple(chunk for c in served for chunk in record.chunks if chunk[0] == c.path[0])
     known = dict(record.zones)
     zones = tuple((c.path[0], known[c.path[0]] if c in served else nothing_of(c)) for c in after[0])
-    types = {named(each): each.type for each in before[1]}
-    kept = [named(each) for each in after[1] if named(each) in types and same_keys(types[named(each)], each.type)]
+    types = {named(filter_): filter_.type for filter_ in before[1]}
+    kept = [
+        named(filter_)
+        for filter_ in after[1]
+        if named(filter_) in types and same_keys(types[named(filter_)], filter_.type)
+    ]
     size_classes, runs = (
-        tuple(each for f in kept for each in of_all if each[0] == f) for of_all in (record.size_classes, record.runs)
+        tuple(entry for f in kept for entry in of_all if entry[0] == f) for of_all in (record.size_classes, record.runs)
     )
     return replace(record, chunks=chunks, zones=zones, size_classes=size_classes, runs=runs)
 
@@ -344,19 +350,19 @@ def test_taken_segments_keep_what_is_theirs(case: tuple[Segments, list[Record]],
 def test_segments_under_other_columns(case: tuple[Segments, list[Record]], shape: Shape) -> None:
     """And other filters: renumbered, widened, of other types, new or gone."""
     segments, expected = case
-    found = segments.under(*shape)
-    assert well_formed(found)
-    assert (found.columns, found.filters) == shape
-    assert records(found) == [under(record, (segments.columns, segments.filters), shape) for record in expected]
+    adapted = segments.under(*shape)
+    assert well_formed(adapted)
+    assert (adapted.columns, adapted.filters) == shape
+    assert records(adapted) == [under(record, (segments.columns, segments.filters), shape) for record in expected]
 
 
 @examples(150)
 @given(some_shape.flatmap(lambda shape: st.tuples(segments_of(shape, "a"), segments_of(shape, "b"))))
 def test_joined_segments_keep_what_is_theirs(pair: tuple[tuple[Segments, list[Record]], ...]) -> None:
     (first, records_of_first), (second, records_of_second) = pair
-    found = joined(first, second)
-    assert well_formed(found)
-    assert records(found) == records_of_first + records_of_second
+    both = joined(first, second)
+    assert well_formed(both)
+    assert records(both) == records_of_first + records_of_second
 
 
 @examples(150)
@@ -364,11 +370,11 @@ def test_joined_segments_keep_what_is_theirs(pair: tuple[tuple[Segments, list[Re
 def test_segments_in_key_order(case: tuple[Segments, list[Record]], name: str) -> None:
     """By the lower bounds of the first column of the sort key; as they were where it is not indexed, or they tie."""
     segments, expected = case
-    found = in_key_order(segments, [(name,), ("s",)])
-    assert well_formed(found)
+    ordered = in_key_order(segments, [(name,), ("s",)])
+    assert well_formed(ordered)
     if any(c.path == (name,) for c in segments.columns):
         expected = sorted(expected, key=lambda record: dict(record.zones)[name][0][0])
-    assert records(found) == expected
+    assert records(ordered) == expected
     assert records(in_key_order(segments, [])) == case[1]
 
 

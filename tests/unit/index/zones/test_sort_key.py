@@ -51,11 +51,11 @@ def compare_values(a: Any, b: Any) -> int:
 def compare_rows(a: Row, b: Row, order: Sequence[SortColumn]) -> int:
     for x, y, column in zip(a, b, order, strict=True):
         if x is None or y is None:
-            found = (int(x is None) - int(y is None)) * (-1 if column.nulls_first else 1)
+            sign = (int(x is None) - int(y is None)) * (-1 if column.nulls_first else 1)
         else:
-            found = compare_values(x, y) * (-1 if column.descending else 1)
-        if found:
-            return found
+            sign = compare_values(x, y) * (-1 if column.descending else 1)
+        if sign:
+            return sign
     return 0
 
 
@@ -121,9 +121,9 @@ def bound(text: str, schema: pa.Schema, zone: str = "UTC") -> Any:
 @given(keyed_blocks())
 def test_bytes_order_as_order_by_does(table: KeyedBlocks) -> None:
     rows = [row for block in table.blocks for row in block]
-    found = encoded(table, rows)
-    for a, x in zip(rows, found, strict=True):
-        for b, y in zip(rows, found, strict=True):
+    tuples = encoded(table, rows)
+    for a, x in zip(rows, tuples, strict=True):
+        for b, y in zip(rows, tuples, strict=True):
             assert (x > y) - (x < y) == compare_rows(a, b, table.order), (a, b)
 
 
@@ -132,8 +132,8 @@ def test_no_component_is_a_prefix_of_another(table: KeyedBlocks) -> None:
     """So tuples with the same leading components are those with the same prefix."""
     for i, (column, kind) in enumerate(zip(table.order, table.kinds, strict=True)):
         values = [*table.pools[i], None]
-        found = set(column.component(kind.type).encode_all(array_of(values, kind.type)).to_pylist())
-        assert not any(a != b and b.startswith(a) for a in found for b in found)
+        components = set(column.component(kind.type).encode_all(array_of(values, kind.type)).to_pylist())
+        assert not any(a != b and b.startswith(a) for a in components for b in components)
 
 
 @given(keyed_blocks())
@@ -173,8 +173,8 @@ def test_the_bytes_are_those_of_the_format() -> None:
 @given(keyed_blocks())
 def test_bounds_are_the_least_and_the_greatest_tuple(table: KeyedBlocks) -> None:
     for rows in table.blocks:
-        found = encoded(table, rows)
-        assert tuple_bounds(table.columns(rows), table.order) == (min(found), max(found))
+        tuples = encoded(table, rows)
+        assert tuple_bounds(table.columns(rows), table.order) == (min(tuples), max(tuples))
 
 
 @given(keyed_blocks())
@@ -240,11 +240,11 @@ def asked_of(table: KeyedBlocks, data: st.DataObject) -> tuple[str, Predicate, R
 @examples(150)
 @given(keyed_blocks(least_columns=2), st.data())
 def test_no_block_with_a_match_is_ruled_out(table: KeyedBlocks, data: st.DataObject) -> None:
-    text, predicate, found = asked_of(table, data)
-    if found is None:
+    text, predicate, ranges = asked_of(table, data)
+    if ranges is None:
         return
     bounds = zone_map([tuple_bounds(table.columns(rows), table.order) for rows in table.blocks])
-    survives, _ = found.overlap(bounds.lower, bounds.upper)
+    survives, _ = ranges.overlap(bounds.lower, bounds.upper)
     for rows, kept in zip(table.blocks, survives, strict=True):
         if not kept:
             assert not matches(predicate, table, rows).any(), text
@@ -254,10 +254,10 @@ def test_no_block_with_a_match_is_ruled_out(table: KeyedBlocks, data: st.DataObj
 @given(keyed_blocks(least_columns=2), st.data())
 def test_every_matching_tuple_lies_inside(table: KeyedBlocks, data: st.DataObject) -> None:
     """The same without cutting, which hides what is just outside."""
-    text, predicate, found = asked_of(table, data)
-    if found is not None:
+    text, predicate, ranges = asked_of(table, data)
+    if ranges is not None:
         rows = [row for block in table.blocks for row in block]
-        for row, kept in zip(rows, inside(found, encoded(table, rows)), strict=True):
+        for row, kept in zip(rows, inside(ranges, encoded(table, rows)), strict=True):
             assert kept or not matches(predicate, table, [row]).any(), (text, row)
 
 
@@ -320,11 +320,11 @@ def test_every_matching_tuple_of_all_lies_inside(
     one = conjunctions(literals, [*POINTS, *POINTS, *FORMS], FORMS)
     text = data.draw(one | st.lists(one, min_size=2, max_size=3).map(lambda all_: " OR ".join(f"({p})" for p in all_)))
     predicate = bound(text, table.schema)
-    found = key_ranges(predicate, table.key(), most)
-    if found is not None:
-        assert all(a < b for a, b in pairwise(found.thresholds))
+    ranges = key_ranges(predicate, table.key(), most)
+    if ranges is not None:
+        assert all(a < b for a, b in pairwise(ranges.thresholds))
         rows = [row for (row,) in table.blocks]
-        wrong = matches(predicate, table, rows) & ~inside(found, encoded(table, rows))
+        wrong = matches(predicate, table, rows) & ~inside(ranges, encoded(table, rows))
         assert not wrong.any(), [row for row, bad in zip(rows, wrong, strict=True) if bad]
 
 
@@ -337,11 +337,11 @@ def test_points_and_then_a_range_are_told_exactly(
     table, literals = case
     last = len(literals) - 1
     predicate = bound(data.draw(conjunctions(literals, *[POINTS] * last, FORMS)), table.schema)
-    found = key_ranges(predicate, table.key())
+    ranges = key_ranges(predicate, table.key())
     rows = [row for (row,) in table.blocks]
-    if found is None:  # `(b > greatest) IS NOT TRUE` asks for nothing
+    if ranges is None:  # `(b > greatest) IS NOT TRUE` asks for nothing
         return
-    assert inside(found, encoded(table, rows)).tolist() == matches(predicate, table, rows).tolist()
+    assert inside(ranges, encoded(table, rows)).tolist() == matches(predicate, table, rows).tolist()
 
 
 def trees(table: KeyedBlocks, literals: Sequence[Sequence[str]]) -> st.SearchStrategy[str]:
@@ -360,13 +360,13 @@ def test_values_of_a_column_where_a_predicate_is_true_false_or_null(
     predicate = bind(parse(data.draw(trees(table, literals))), table.schema)
     predicate = rewrite(predicate) if rewritten else predicate
     columns = table.columns([row for (row,) in table.blocks])
-    found = truth(predicate, pa.RecordBatch.from_arrays(columns, schema=table.schema))
+    outcomes = truth(predicate, pa.RecordBatch.from_arrays(columns, schema=table.schema))
     for column, values in zip(table.key(), columns, strict=True):
         null = np.asarray(values.is_null())
         for value, bit in ((True, TRUE), (False, FALSE), (None, NULL)):
             said = keys_where(predicate, value, column.field)
             kept = np.where(null, said.null, said.values.contains(keys_of(values)))
-            assert kept[(found & bit) != 0].all(), (predicate, column.field, value)
+            assert kept[(outcomes & bit) != 0].all(), (predicate, column.field, value)
 
 
 LONG = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.string())])

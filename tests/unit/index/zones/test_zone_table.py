@@ -52,8 +52,8 @@ def statistics(draw: st.DrawFn, type_: pa.DataType) -> dict[str, pa.Array]:
 
 
 def answers(columns: dict[str, pa.Array], schema: pa.Schema | None, type_: pa.DataType) -> list[dict[str, Any]]:
-    found = pa.table(columns)
-    return [sec.evaluate(text, found, schema=schema).to_pydict() for text in PREDICATES[type_]]
+    zone_maps = pa.table(columns)
+    return [sec.evaluate(text, zone_maps, schema=schema).to_pydict() for text in PREDICATES[type_]]
 
 
 @pytest.mark.parametrize("type_", LAYOUTS, ids=str)
@@ -71,8 +71,8 @@ def test_the_layout_of_statistics_changes_nothing(type_: pa.DataType, data: st.D
 def outcomes(predicate: str, **counts: int | None) -> int:
     columns = {f"x.{name}": pa.array([count], pa.int64()) for name, count in counts.items()}
     schema = pa.schema([("x", pa.float64())])
-    found = sec.evaluate(predicate, pa.table({"row_count": [3], **columns}), schema=schema).to_pylist()[0]
-    return sum(bit for bit, said in zip((TRUE, FALSE, NULL), found.values(), strict=True) if said)
+    answer = sec.evaluate(predicate, pa.table({"row_count": [3], **columns}), schema=schema).to_pylist()[0]
+    return sum(bit for bit, said in zip((TRUE, FALSE, NULL), answer.values(), strict=True) if said)
 
 
 def test_nan_counts_tell_where_the_null_count_is_unknown() -> None:

@@ -51,8 +51,8 @@ def test_measured_bounds_hold(case: tuple[ColumnKind, list[list[Any]]]) -> None:
     """Of every type: NaN is within, NULL is counted, and strings are cut to BOUND_BYTES on the right side."""
     kind, values = case
     zone_map, row_count = measured(kind, values)
-    for unit, mine in enumerate(values):
-        check_holds(zone_map, unit, kind, mine, int(row_count[unit]))
+    for unit, unit_values in enumerate(values):
+        check_holds(zone_map, unit, kind, unit_values, int(row_count[unit]))
     if kind_of(kind.type) is Kind.BYTES:
         for side in (zone_map.lower, zone_map.upper):
             lengths = side.words[-1]
