@@ -39,9 +39,9 @@ def reader_of(data: bytes, gap: int = LOCAL_GAP) -> PageReader:
     footer = read_footer(file)
 
     def locations(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
-        found = read_locations(file, footer, row_group, leaves).of(leaves)
-        assert found is not None
-        return found
+        chunk_locations = read_locations(file, footer, row_group, leaves).of(leaves)
+        assert chunk_locations is not None
+        return chunk_locations
 
     return PageReader("it", file, footer.head, locations, gap)
 
@@ -58,10 +58,10 @@ def has_pages(reader: PageReader, row_group: int, names: Sequence[str]) -> bool:
 
 def check(reader: PageReader, row_group: int, whole: pa.Table, names: Sequence[str], rows: np.ndarray) -> None:
     """One read against the same rows of the whole row group."""
-    found = pa.concat_tables(reader.read(row_group, names, chosen_rows(rows)))
+    read = pa.concat_tables(reader.read(row_group, names, chosen_rows(rows)))
     expected = whole.select([name for name in whole.schema.names if name in names])
     slices = [expected.slice(at, 1) for at in rows.tolist()] or [expected.slice(0, 0)]
-    assert (wrong := difference(found, pa.concat_tables(slices))) is None, wrong
+    assert (wrong := difference(read, pa.concat_tables(slices))) is None, wrong
 
 
 @st.composite
@@ -80,8 +80,8 @@ def test_chosen_rows_are_those_of_the_full_read(data: st.DataObject) -> None:
     counts = [plain.metadata.row_group(i).num_rows for i in range(plain.metadata.num_row_groups)]
     try:
         whole = [plain.read_row_group(i) for i in range(len(counts))]
-        for each in whole:
-            each.validate(full=True)
+        for table in whole:
+            table.validate(full=True)
     except (pa.ArrowException, OSError):  # pyarrow cannot read what it wrote
         assume(False)
     for _ in range(READS):

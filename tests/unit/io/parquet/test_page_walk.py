@@ -38,10 +38,10 @@ GAPS = (LOCAL_GAP, REMOTE_GAP)  # of a disk and of an object store
 def walk(file: pa.NativeFile, footer: Footer, row_group: int, leaf: int, gap: int) -> PageLocations | None:
     stored = footer.chunks(row_group)[leaf].stored
     assert stored is not None
-    found = walked(file, stored, footer.head.columns[leaf], int(footer.row_count[row_group]), gap)
-    if found is None:
+    answer = walked(file, stored, footer.head.columns[leaf], int(footer.row_count[row_group]), gap)
+    if answer is None:
         return None
-    chunk, pages = found
+    chunk, pages = answer
     assert chunk.page_count == len(pages.rows)
     if stored.page_count >= 0:  # which not every writer counts
         assert (chunk.page_count, chunk.by_dictionary) == (stored.page_count, stored.by_dictionary)
@@ -59,14 +59,14 @@ def check(file: pa.NativeFile, is_version_2: bool, gap: int) -> int:
     for row_group in np.flatnonzero(footer.row_count).tolist():
         locations = read_locations(file, footer, row_group, range(len(columns)))
         for leaf, column in enumerate(columns):
-            known, found = locations.chunks[leaf].pages, walk(file, footer, row_group, leaf, gap)
+            known, by_headers = locations.chunks[leaf].pages, walk(file, footer, row_group, leaf, gap)
             untold = column.repetition and not is_version_2
             if known is None or (untold and len(known.rows) > 1):  # None: some page has no row of its own
-                assert found is None
+                assert by_headers is None
                 continue
-            assert found is not None
-            assert plain(found) == plain(known)
-            count += len(found.rows)
+            assert by_headers is not None
+            assert plain(by_headers) == plain(known)
+            count += len(by_headers.rows)
     return count
 
 
@@ -132,12 +132,12 @@ def test_files_without_a_page_index_are_read_by_pages(tmp_path: Path, write: Cal
     with pa.OSFile(path) as file:
         footer = read_footer(file)
         assert not any(chunk.offset_index for chunk in footer.chunks(0))
-        found = file_locations(file, footer)
-        parts = []
-        for row_group, data in enumerate(found.blocks):
+        of_file = file_locations(file, footer)
+        metadata, parts = FileMetadata(of_file.head), []
+        for row_group, data in enumerate(of_file.blocks):
             locations = with_pages(data, file.size(), range(len(FLAT)))
             assert locations is not None
-            reader = PageReader(path, file, FileMetadata(found.head), lambda row_group, leaves, own=locations: own)  # type: ignore[misc]
+            reader = PageReader(path, file, metadata, lambda row_group, leaves, pages=locations: pages)  # type: ignore[misc]
             parts += reader.read(row_group, [*FLAT], all_rows(int(footer.row_count[row_group])))
     assert pa.concat_tables(parts).equals(pq.read_table(path))
 
@@ -147,9 +147,9 @@ def test_a_page_whose_header_is_long_is_found() -> None:
     table = pa.table({"text": ["x" * (i * 1000) for i in range(0, 200, 7)]})
     file = parquet(table, data_page_size=1, write_batch_size=1, use_dictionary=False, max_rows_per_page=1)
     footer = read_footer(file)
-    found = walk(file, footer, 0, 0, LOCAL_GAP)
-    assert found is not None
-    assert found.rows.tolist() == [1] * len(table)
+    pages = walk(file, footer, 0, 0, LOCAL_GAP)
+    assert pages is not None
+    assert pages.rows.tolist() == [1] * len(table)
 
 
 # ---- what does not add up --------------------------------------------------------------------------------------------
@@ -175,11 +175,11 @@ def test_a_chunk_that_says_something_else_has_no_pages(small: pa.BufferReader, c
     footer = read_footer(small)
     stored = footer.chunks(0)[0].stored
     assert stored is not None
-    told = partial(walked, small, column=footer.head.columns[0], gap=LOCAL_GAP)
-    assert told(stored, row_count=100) is not None
-    assert told(stored, row_count=101) is None
+    walk_chunk = partial(walked, small, column=footer.head.columns[0], gap=LOCAL_GAP)
+    assert walk_chunk(stored, row_count=100) is not None
+    assert walk_chunk(stored, row_count=101) is None
     other = {name: getattr(stored, name) + more for name, more in CHANGES[change].items()}
-    assert told(replace(stored, **other), row_count=100) is None
+    assert walk_chunk(replace(stored, **other), row_count=100) is None
 
 
 @examples(200)
@@ -193,7 +193,7 @@ def test_harmed_headers_are_refused_or_add_up(changes: list[tuple[int, int]]) ->
     data = bytearray(whole.read_buffer())
     for at, mask in changes:
         data[stored.data + at % stored.size] ^= mask
-    found = walk(pa.BufferReader(bytes(data)), footer, 0, 0, LOCAL_GAP)
-    if found is not None:
-        assert found.rows.sum() == 100
-        assert found.size.sum() == stored.size
+    pages = walk(pa.BufferReader(bytes(data)), footer, 0, 0, LOCAL_GAP)
+    if pages is not None:
+        assert pages.rows.sum() == 100
+        assert pages.size.sum() == stored.size

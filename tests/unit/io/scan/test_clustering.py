@@ -50,14 +50,14 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     table = sec.open_table(str(tmp_path))
     without = sec.inspect.clustering(table)
     sec.build_index(table)
-    found = {row.pop("column"): row for row in sec.inspect.clustering(table).to_pylist()}
-    assert "items" not in found
-    depth = {name: (row["blocks"], row["mean_depth"], row["max_depth"]) for name, row in found.items()}
+    by_column = {row.pop("column"): row for row in sec.inspect.clustering(table).to_pylist()}
+    assert "items" not in by_column
+    depth = {name: (row["blocks"], row["mean_depth"], row["max_depth"]) for name, row in by_column.items()}
     assert depth["sorted"] == (10, 1.0, 1)
     assert depth["mixed"] == depth["text"] == depth["money"] == (10, 10.0, 10)
     assert depth["nothing"] == (0, None, None)
     assert depth["nan"] == (10, 1.0, 1), "NaN does not make blocks overlap"
-    assert found["one"] == {
+    assert by_column["one"] == {
         "blocks": 10,
         "unbounded": 0,
         "constant": 10,

@@ -38,10 +38,10 @@ def make_table(write_table: WriteTable) -> Path:
     return write_table(files, row_group_size=10, write_page_index=True)
 
 
-def same(found: pa.Table, wanted: pa.Table) -> bool:
+def same(answer: pa.Table, wanted: pa.Table) -> bool:
     key = [("id", "ascending")]
-    found = found.select(wanted.column_names).cast(wanted.schema)
-    return found.sort_by(key).equals(wanted.sort_by(key))
+    answer = answer.select(wanted.column_names).cast(wanted.schema)
+    return answer.sort_by(key).equals(wanted.sort_by(key))
 
 
 def test_all_readers_get_the_same_rows(write_table: WriteTable) -> None:

@@ -10,17 +10,17 @@ from secateur.io.spark.data_source import SecateurDataSource
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "message"),
     [
         ("predicat", "no option 'predicat': did you mean 'predicate'"),
         ("mergeSchema", "no option 'mergeSchema': it has"),
     ],
 )
-def test_a_misspelt_option_is_not_passed_over(option: str, told: str) -> None:
+def test_a_misspelt_option_is_not_passed_over(option: str, message: str) -> None:
     source = SecateurDataSource({"path": "nowhere", option: "id = 7"})
-    with pytest.raises(InvalidOption, match=told):
+    with pytest.raises(InvalidOption, match=message):
         source.schema()
-    with pytest.raises(InvalidOption, match=told):
+    with pytest.raises(InvalidOption, match=message):
         source.reader(StructType([]))
 
 

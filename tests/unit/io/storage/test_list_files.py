@@ -109,13 +109,13 @@ Row = tuple[str, int, int]
 def reference(filesystem: pafs.FileSystem, root: str) -> list[Row]:
     """One recursive selector, filtered and sorted."""
     infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
-    found = [(i.path.removeprefix(root + "/"), i.size, i.mtime_ns or 0) for i in infos if i.is_file]
-    return sorted(row for row in found if is_data(row[0]))
+    entries = [(i.path.removeprefix(root + "/"), i.size, i.mtime_ns or 0) for i in infos if i.is_file]
+    return sorted(row for row in entries if is_data(row[0]))
 
 
-def rows(found: ListedFiles | Listing) -> list[Row]:
-    times = found.stamp if isinstance(found, Listing) else found.modified
-    return list(zip(found.paths.to_pylist(), found.size.tolist(), times.tolist(), strict=True))
+def rows(listing: ListedFiles | Listing) -> list[Row]:
+    times = listing.stamp if isinstance(listing, Listing) else listing.modified
+    return list(zip(listing.paths.to_pylist(), listing.size.tolist(), times.tolist(), strict=True))
 
 
 @examples(200)
@@ -162,9 +162,9 @@ def test_more_directories_than_are_listed_one_by_one(tmp_path: Path) -> None:
     for i in range(WIDE + 5):
         write(tmp_path / f"a={i}" / "b=1" / "file", i)
         write(tmp_path / f"a={i}" / "_temporary" / "file", i)
-    found = rows(list_files(LOCAL, str(tmp_path)))
-    assert found == reference(LOCAL, str(tmp_path))
-    assert len(found) == WIDE + 5
+    entries = rows(list_files(LOCAL, str(tmp_path)))
+    assert entries == reference(LOCAL, str(tmp_path))
+    assert len(entries) == WIDE + 5
 
 
 def test_a_link_to_the_directory_around_it(tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ listed = st.lists(
 )
 
 
-def listing_of(found: list[Row]) -> Listing:
-    paths, size, modified = zip(*found, strict=True) if found else ((), (), ())
+def listing_of(entries: list[Row]) -> Listing:
+    paths, size, modified = zip(*entries, strict=True) if entries else ((), (), ())
     text = pa.array(paths, pa.string())
     return Listing(
         text, np.array(size, np.int64), np.array(modified, np.int64), np.array(modified, np.int64), Partitions((), ())
@@ -212,9 +212,9 @@ def test_equal_identity_means_equal_files(one: list[Row], other: list[Row]) -> N
 
 @examples(100)
 @given(listed, st.data())
-def test_a_part_of_longer_arrays_is_known_as_itself(found: list[Row], data: st.DataObject) -> None:
-    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(found))] * 2)))
-    whole = listing_of(found)
+def test_a_part_of_longer_arrays_is_known_as_itself(entries: list[Row], data: st.DataObject) -> None:
+    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(entries))] * 2)))
+    whole = listing_of(entries)
     part = Listing(
         whole.paths.slice(start, stop - start),
         whole.size[start:stop],
@@ -222,7 +222,7 @@ def test_a_part_of_longer_arrays_is_known_as_itself(found: list[Row], data: st.D
         whole.witness[start:stop],
         whole.partitions,
     )
-    assert part.id == listing_of(found[start:stop]).id
+    assert part.id == listing_of(entries[start:stop]).id
 
 
 @pytest.fixture

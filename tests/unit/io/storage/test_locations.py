@@ -94,17 +94,17 @@ def test_a_name_is_taken_once(tmp_path: Path, remote: bool) -> None:
 
 
 def test_names_of_hadoop() -> None:
-    shown, filesystem, root = resolve_location("s3a://key:secret@lake/events/?region=eu-west-1", None)
+    location, filesystem, root = resolve_location("s3a://key:secret@lake/events/?region=eu-west-1", None)
     assert isinstance(filesystem, pafs.S3FileSystem)
-    assert (shown, root, filesystem.region) == ("s3a://lake/events", "lake/events", "eu-west-1")
+    assert (location, root, filesystem.region) == ("s3a://lake/events", "lake/events", "eu-west-1")
 
 
 def test_dbfs_is_its_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TableNotFound, match="dbfs:/lake is read where DBFS is mounted"):
         resolve_location("dbfs:/lake", None)
     monkeypatch.setattr("secateur.io.storage.locations._DBFS_MOUNT", str(tmp_path))
-    shown, filesystem, root = resolve_location("dbfs:/lake/events/", None)
-    assert (shown, root) == ("dbfs:/lake/events", f"{tmp_path}/lake/events")
+    location, filesystem, root = resolve_location("dbfs:/lake/events/", None)
+    assert (location, root) == ("dbfs:/lake/events", f"{tmp_path}/lake/events")
     assert isinstance(filesystem, pafs.LocalFileSystem)
 
 

@@ -143,8 +143,8 @@ def test_a_process_that_was_forked_reads_as_pyarrow_does(s3: S3Server, filesyste
         child = os.fork()
         if child == 0:
             signal.alarm(60)
-            found = read() == (False, b"data") and create_object(s3, "{s3.bucket}/forked", b"") is None
-            os._exit(0 if found else 1)
+            works = read() == (False, b"data") and create_object(s3, "{s3.bucket}/forked", b"") is None
+            os._exit(0 if works else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert read() == (True, b"data")
     """
@@ -306,16 +306,16 @@ def test_only_few_and_short_locations_are_read_along(
     blocks = plan.survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
     with s3.traffic() as reading:
-        mine = blocks.page_locations()
+        page_locations = blocks.page_locations()
     assert bool(locations_asked_for(plan, reading)) == (not along)
     monkeypatch.setattr("secateur.index.read.loader.SHORT", 0)
     other = sec.prune(sec.open_table(cold.location), predicate, strict=True).survivors.blocks
     assert isinstance(other, OpenedBlocks)
     alone = other.page_locations()
-    assert all(mine.blocks)
-    assert [*mine.blocks] == [*alone.blocks]
-    assert [*mine.heads] == [*alone.heads]
-    assert mine.head.tolist() == alone.head.tolist()
+    assert all(page_locations.blocks)
+    assert [*page_locations.blocks] == [*alone.blocks]
+    assert [*page_locations.heads] == [*alone.heads]
+    assert page_locations.head.tolist() == alone.head.tolist()
 
 
 @pytest.mark.parametrize(

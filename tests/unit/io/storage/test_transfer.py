@@ -66,26 +66,30 @@ def test_a_filesystem_is_sent_without_credentials(case: int) -> None:
     filesystem, kept = WITH_SECRETS[case]
     assert plain_settings(filesystem).items() >= kept.items()
     assert set(plain_settings(filesystem)).isdisjoint(("access_key", "secret_key", "session_token", "account_key"))
-    for shown in (filesystem, pafs.SubTreeFileSystem("bucket/part", filesystem)):
-        data = cloudpickle.dumps(sent(shown))
+    for original in (filesystem, pafs.SubTreeFileSystem("bucket/part", filesystem)):
+        data = cloudpickle.dumps(sent(original))
         assert not leaks(data)
         assert b"Y2FuYXJ5Y2FuYXJ5" not in data
         opened = received(pickle.loads(data))
-        assert opened.type_name == shown.type_name
-        assert sent(opened) == sent(shown)
+        assert opened.type_name == original.type_name
+        assert sent(opened) == sent(original)
 
 
 def test_settings_that_are_not_known_stay_here() -> None:
-    told = {"host": "namenode", "port": 8020, "extra_conf": {"dfs.nameservices": "a", "fs.s3a.secret.key": "canary"}}
-    assert plain("hdfs", told) == {"host": "namenode", "port": 8020, "extra_conf": {"dfs.nameservices": "a"}}
+    settings = {
+        "host": "namenode",
+        "port": 8020,
+        "extra_conf": {"dfs.nameservices": "a", "fs.s3a.secret.key": "canary"},
+    }
+    assert plain("hdfs", settings) == {"host": "namenode", "port": 8020, "extra_conf": {"dfs.nameservices": "a"}}
     assert plain("gcs", {"access_token": "canary", "project_id": "p", "new": "canary"}) == {"project_id": "p"}
 
 
 def test_local_filesystems_and_own_ones_are_sent_as_they_are() -> None:
     local = pafs.LocalFileSystem()
     assert sent(local) is local
-    own = pafs.PyFileSystem(Own(fsspec.filesystem("file")))
-    assert sent(own) is own
+    custom = pafs.PyFileSystem(Own(fsspec.filesystem("file")))
+    assert sent(custom) is custom
 
 
 class Own(pafs.FSSpecHandler):
@@ -111,8 +115,8 @@ def test_filesystems_of_fsspec_are_sent_without_what_is_called_a_secret(tmp_path
         assert not leaks(data)
         opened = received(pickle.loads(data))
         assert opened.open_input_file(path).read() == b"here"
-        found = opened.handler.fs
-        keyed = found if isinstance(found, Keyed) else found.fs
+        handled = opened.handler.fs
+        keyed = handled if isinstance(handled, Keyed) else handled.fs
         assert keyed.given == ("", {"endpoint_url": "http://***@host"})
         assert keyed.auto_mkdir
 
@@ -138,16 +142,16 @@ def keyed(s3: S3Server, tmp_path: Path) -> Iterator[tuple[pafs.S3FileSystem, str
 @pytest.fixture
 def pickled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """All that is pickled for Spark's executors while a test runs."""
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     dumps = cloudpickle.dumps
 
     def watched(*args: Any, **options: Any) -> bytes:
         data = dumps(*args, **options)
-        found.append(data)
+        payloads.append(data)
         return data
 
     monkeypatch.setattr(cloudpickle, "dumps", watched)
-    return found
+    return payloads
 
 
 def test_no_read_path_to_executors_carries_credentials(
@@ -209,8 +213,8 @@ def test_the_delivery_of_an_iceberg_table_carries_no_credentials(
     assert len(plan.blocks) == 1
     assert any(b"SentFileSystem" in data for data in pickled)
     assert not [leak for data in pickled for leak in leaks(data)]
-    for shown in (repr(table), repr(plan), plan.explain(), plan.explain("json"), repr(sec.describe_index(table))):
-        assert "canary-" not in shown
+    for text in (repr(table), repr(plan), plan.explain(), plan.explain("json"), repr(sec.describe_index(table))):
+        assert "canary-" not in text
 
 
 def test_an_executor_without_credentials_says_what_to_set(s3: S3Server, keyed: tuple[pafs.S3FileSystem, str]) -> None:

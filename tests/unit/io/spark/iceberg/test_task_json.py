@@ -42,8 +42,8 @@ def test_adjacent_row_groups_are_one_range(row_groups: list[int], ranges: tuple[
 def test_a_text_per_range() -> None:
     file = DataFile("a.parquet", spec_id=0, record_count=40, size=410)
     texts = list(task_texts([ReadTask(file, (), ((4, 96), (200, 210)))], {0: UNPARTITIONED}))
-    assert [(each["start"], each["length"]) for each in map(json.loads, texts)] == [(4, 96), (200, 210)]
-    assert {each["data-file"]["file-path"] for each in map(json.loads, texts)} == {"a.parquet"}
+    assert [(task["start"], task["length"]) for task in map(json.loads, texts)] == [(4, 96), (200, 210)]
+    assert {task["data-file"]["file-path"] for task in map(json.loads, texts)} == {"a.parquet"}
 
 
 def test_a_text_has_no_line_breaks() -> None:
@@ -102,4 +102,4 @@ def test_a_spec_keeps_the_columns_that_it_needs() -> None:
     new = schema(column(1, "a"), column(3, "renamed", inner), column(4, "b"))
     kept = spec_of(spec, [old, new])
     assert kept.spec == spec
-    assert [(each["id"], each["name"]) for each in kept.schema["fields"]] == [(2, "dropped"), (3, "renamed")]
+    assert [(entry["id"], entry["name"]) for entry in kept.schema["fields"]] == [(2, "dropped"), (3, "renamed")]

@@ -50,9 +50,9 @@ INDEXED = pa.schema(
     ],
 )
 def test_columns_that_mean_the_same(columns: Columns, common: list[str]) -> None:
-    found = common_schema(struct_of(columns), INDEXED)
-    assert found.names == common
-    assert all(INDEXED.field(name).type == found.field(name).type for name in common)
+    schema = common_schema(struct_of(columns), INDEXED)
+    assert schema.names == common
+    assert all(INDEXED.field(name).type == schema.field(name).type for name in common)
 
 
 def struct_of(columns: Columns) -> StructType:
@@ -79,5 +79,5 @@ def test_no_index_and_no_files(tmp_path: Path) -> None:
         asked = struct.pack(">bi", LOOK, len(location.encode())) + location.encode()
         assert enabled.apply(asked) == struct.pack(">i", -1)
     question = struct.pack(">qi", 0, 3) + b"UTC" + struct.pack(">ii", 0, 0)
-    found = enabled.apply(struct.pack(">bi", QUESTION, 4) + b"none" + question)
-    assert struct.unpack(">q", found[4:]) == (UNREGISTERED,)
+    answer = enabled.apply(struct.pack(">bi", QUESTION, 4) + b"none" + question)
+    assert struct.unpack(">q", answer[4:]) == (UNREGISTERED,)

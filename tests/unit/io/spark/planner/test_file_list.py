@@ -42,20 +42,21 @@ def test_a_file_is_known_by_its_whole_identity(
     known = listed(files).known_to(SimpleNamespace(files=table))  # type: ignore[arg-type]
     first = {path: i for i, (path, _, _) in reversed(list(enumerate(files)))}
     fits = {
-        i: [each for each in entries if (each[0], each[1], each[2] // 1_000_000) == files[i]] for i in first.values()
+        i: [entry for entry in entries if (entry[0], entry[1], entry[2] // 1_000_000) == files[i]]
+        for i in first.values()
     }
-    expected = sorted(i for i, found in fits.items() if len(found) == 1)
+    expected = sorted(i for i, fitting in fits.items() if len(fitting) == 1)
     assert sorted(known.ordinals.tolist()) == expected
     assert known.others.tolist() == [i for i in range(len(files)) if i not in expected]
-    told = known.listing.paths.to_pylist()
-    assert told == sorted(told)
+    known_paths = known.listing.paths.to_pylist()
+    assert known_paths == sorted(known_paths)
     for position, i in enumerate(known.ordinals.tolist()):
-        assert (told[position], known.listing.size[position]) == files[i][:2]
+        assert (known_paths[position], known.listing.size[position]) == files[i][:2]
         assert known.listing.stamp[position] == fits[i][0][2]
         assert known.listing.partitions.values[0][position].as_py() == i
     kept = np.array([chosen.draw(st.booleans()) for _ in known.ordinals], bool)
     some = known.among(kept)
-    assert some.listing.paths.to_pylist() == [path for path, is_kept in zip(told, kept, strict=True) if is_kept]
+    assert some.listing.paths.to_pylist() == [path for path, is_kept in zip(known_paths, kept, strict=True) if is_kept]
     assert some.ordinals.tolist() == some.listing.partitions.values[0].to_pylist() == known.ordinals[kept].tolist()
     assert sorted([*some.ordinals, *some.others]) == list(range(len(files)))
 
@@ -77,9 +78,9 @@ def test_partition_values_as_spark_holds_them() -> None:
             b"\0" * len(fields),
         ]
     )
-    found = file_list(data)
-    assert (found.paths.to_pylist(), found.size.tolist(), found.modified.tolist()) == (["a", "ü"], [10, 20], [1, 2])
-    assert [field.name for field in found.partitions.fields] == ["integer", "date", "timestamp", "string"]
-    numbers, days, times, texts = found.partitions.values
+    files = file_list(data)
+    assert (files.paths.to_pylist(), files.size.tolist(), files.modified.tolist()) == (["a", "ü"], [10, 20], [1, 2])
+    assert [field.name for field in files.partitions.fields] == ["integer", "date", "timestamp", "string"]
+    numbers, days, times, texts = files.partitions.values
     assert [column[0].as_py() for column in (numbers, days, times, texts)] == [None] * 4
     assert (numbers[1].as_py(), str(days[1]), times[1].value, texts[1].as_py()) == (-7, "2026-01-01", 5, "ü")

@@ -32,8 +32,8 @@ def matched(root: Path, freshness: float) -> MatchedList:
     assert snapshot is not None
     names = [f"{i}.parquet" for i in reversed(range(FILES))]
     status = [(root / name).stat() for name in names]
-    size = np.array([each.st_size for each in status], np.int64)
-    modified = np.array([each.st_mtime_ns for each in status], np.int64)
+    size = np.array([stat.st_size for stat in status], np.int64)
+    modified = np.array([stat.st_mtime_ns for stat in status], np.int64)
     columns = StructType([StructField("id", LongType())])
     files = FileList(str(root), columns, pa.array(names), size, modified // 1_000_000, Partitions((), ()))
     return match(files, table, snapshot)
@@ -50,20 +50,20 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("chunk", [2, 1024])
 def test_changed_files_are_found_in_every_look(root: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(matches, "CHUNK", chunk)
-    found = matched(root, 0)
-    assert found.current() is found.known
-    assert found.known.listing.paths.to_pylist() == [f"{i}.parquet" for i in range(FILES)]
-    assert found.schema.names == ["id"]
+    matched_list = matched(root, 0)
+    assert matched_list.current() is matched_list.known
+    assert matched_list.known.listing.paths.to_pylist() == [f"{i}.parquet" for i in range(FILES)]
+    assert matched_list.schema.names == ["id"]
     before = (root / "3.parquet").stat()
     os.utime(root / "3.parquet", ns=(before.st_atime_ns, before.st_mtime_ns))
     (root / "5.parquet").unlink()
-    now = found.current()
+    now = matched_list.current()
     assert now.listing.paths.to_pylist() == [f"{i}.parquet" for i in (0, 1, 2, 4, 6)]
     assert now.others.tolist() == [FILES - 1 - 5, FILES - 1 - 3]
 
 
 def test_change_times_are_as_old_as_the_table_allows(root: Path) -> None:
-    found = matched(root, 3600)
-    assert found.current() is found.known
+    matched_list = matched(root, 3600)
+    assert matched_list.current() is matched_list.known
     os.utime(root / "3.parquet")
-    assert found.current() is found.known
+    assert matched_list.current() is matched_list.known

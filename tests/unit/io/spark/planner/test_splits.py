@@ -48,9 +48,9 @@ def test_ranges_hold_the_middles_of_survivors_once(locations: tuple[np.ndarray, 
 @given(page_locations())
 def test_ranges_by_what_the_index_keeps_hold_survivors_once(locations: tuple[np.ndarray, list[int]]) -> None:
     placed, survivors = locations
-    found = stored_ranges(placed[:, survivors])
-    if found is not None:
-        start, stop = found
+    ranges = stored_ranges(placed[:, survivors])
+    if ranges is not None:
+        start, stop = ranges
         assert (stop[:-1] < start[1:]).all(), "ranges that meet are one"
         middles = (placed[0] + placed[1] // 2)[survivors]
         assert ((start[:, None] <= middles) & (middles < stop[:, None])).sum(axis=0).tolist() == [1] * len(survivors)

@@ -36,8 +36,8 @@ def pushed(text: str, *zones: str) -> PushedFilter:
 )
 def test_a_limit_and_aggregates_need_every_filter(filters: list[PushedFilter], exact: bool) -> None:
     order = (OrderItem(Column(("ts",)), descending=True, nulls_first=False),)
-    found = usable(ScanQuestion(tuple(filters), 10, order), SCHEMA, Settings()).settings
-    assert (found.limit, found.order_by) == ((10, order) if exact else (None, ()))
+    settings = usable(ScanQuestion(tuple(filters), 10, order), SCHEMA, Settings()).settings
+    assert (settings.limit, settings.order_by) == ((10, order) if exact else (None, ()))
     asked = usable(ScanQuestion(tuple(filters), aggregates=(COUNT, LEAST)), SCHEMA, Settings())
     assert asked.aggregates == ((COUNT, LEAST) if exact else ())
 

@@ -15,10 +15,10 @@ from tests.support.delta_tables import LoggedTable, numbered
 
 
 def new(at: Path, since: int, **options: int) -> list[int]:
-    found: list[int] = sorted(
+    rids: list[int] = sorted(
         sec.prune(sec.open_table(at, **options), "true", since=since).to_arrow()["rid"].to_pylist()
     )
-    return found
+    return rids
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 LONGEST = 32  # characters of a bound of text, as Delta's writer cuts them
 
 
-def read(type_: pa.DataType, *told: object) -> LoggedStatistics:
+def read(type_: pa.DataType, *statistics: object) -> LoggedStatistics:
     """The statistics of some files with one column `c`; what is no text is written as JSON."""
-    texts = [each if isinstance(each, str) or each is None else json.dumps(each) for each in told]
+    texts = [entry if isinstance(entry, str) or entry is None else json.dumps(entry) for entry in statistics]
     schema = pa.schema([("c", type_)])
     return from_texts(pa.array(texts, pa.large_string()), bounded_columns(schema, {("c",): ("c",)}))
 
@@ -35,10 +35,10 @@ def bounds(lower: Any, upper: Any, rows: int = 2, nulls: int | None = 0, **more:
     return {"numRecords": rows, "minValues": {"c": lower}, "maxValues": {"c": upper}, **counts, **more}
 
 
-def zone_map(type_: pa.DataType, *told: object) -> ZoneMap:
-    found = read(type_, *told).zone_map(("c",), type_)
-    assert found is not None
-    return found
+def zone_map(type_: pa.DataType, *statistics: object) -> ZoneMap:
+    zones = read(type_, *statistics).zone_map(("c",), type_)
+    assert zones is not None
+    return zones
 
 
 def holds(zone: ZoneMap, values: pa.Array) -> bool:
@@ -69,8 +69,8 @@ TEXTS = st.text(st.sampled_from("a?~\x7f\ufffd\U0001f600\U0010fffe"), min_size=2
 def test_cut_texts(texts: list[str], now: bool) -> None:
     cut = cut_as_now if now else cut_as_before
     ordered = sorted(texts, key=str.encode)
-    told = bounds(cut(ordered[0])[0], cut(ordered[-1])[1])
-    assert holds(zone_map(pa.string(), told), pa.array(texts))
+    cut_bounds = bounds(cut(ordered[0])[0], cut(ordered[-1])[1])
+    assert holds(zone_map(pa.string(), cut_bounds), pa.array(texts))
 
 
 @given(micros=st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=3), zoned=st.booleans(), down=st.booleans())
@@ -84,15 +84,15 @@ def test_times_are_cut_to_milliseconds(micros: list[int], zoned: bool, down: boo
         return moment.isoformat(timespec="milliseconds") + ("Z" if zoned else "")
 
     type_ = INSTANT if zoned else LOCAL
-    found = zone_map(type_, bounds(text(min(micros)), text(max(micros))))
-    assert holds(found, pa.array(micros, pa.int64()).cast(type_))
-    width = int(found.upper.words[0][0]) - int(found.lower.words[0][0])
+    zones = zone_map(type_, bounds(text(min(micros)), text(max(micros))))
+    assert holds(zones, pa.array(micros, pa.int64()).cast(type_))
+    width = int(zones.upper.words[0][0]) - int(zones.lower.words[0][0])
     assert width <= max(micros) - min(micros) + 3_000  # and not wider than it must be
 
 
 def test_the_last_moment_has_no_bound() -> None:
-    found = read(INSTANT, bounds("1970-01-01T00:00:00Z", "294247-01-10T04:00:54.775Z")).zone_map(("c",), INSTANT)
-    assert found is not None and found.upper.words[0][0] == np.iinfo(np.int64).max
+    zones = read(INSTANT, bounds("1970-01-01T00:00:00Z", "294247-01-10T04:00:54.775Z")).zone_map(("c",), INSTANT)
+    assert zones is not None and zones.upper.words[0][0] == np.iinfo(np.int64).max
 
 
 @pytest.mark.parametrize("type_", [INSTANT, LOCAL])
@@ -100,8 +100,8 @@ def test_one_time_in_another_form_spoils_no_other(type_: pa.DataType) -> None:
     zone = "Z" if type_ == INSTANT else ""
     good = bounds(f"2020-01-01T00:00:00.000{zone}", f"2020-01-02 00:00:00{zone}")
     other = bounds("2020-01-01T00:00:00" + ("" if zone else "Z"), "+12020-01-02T00:00:00Z")
-    found = zone_map(type_, other, good)
-    assert (found.lower.words[0] > np.iinfo(np.int64).min).tolist() == [False, True]
+    zones = zone_map(type_, other, good)
+    assert (zones.lower.words[0] > np.iinfo(np.int64).min).tolist() == [False, True]
 
 
 @given(
@@ -110,7 +110,7 @@ def test_one_time_in_another_form_spoils_no_other(type_: pa.DataType) -> None:
 )
 @examples(200)
 def test_decimals_may_have_been_binary_numbers(values: list[Decimal], binary: bool) -> None:
-    low, high = (format(float(each), ".17g") if binary else str(each) for each in (min(values), max(values)))
+    low, high = (format(float(value), ".17g") if binary else str(value) for value in (min(values), max(values)))
     text = f'{{"numRecords": 2, "minValues": {{"c": {low}}}, "maxValues": {{"c": {high}}}, "nullCount": {{"c": 0}}}}'
     type_ = pa.decimal128(20, 2)
     assert holds(zone_map(type_, text), pa.array(values, type_))
@@ -118,25 +118,25 @@ def test_decimals_may_have_been_binary_numbers(values: list[Decimal], binary: bo
 
 def test_small_decimals_are_exact() -> None:
     type_ = pa.decimal128(9, 2)
-    found = zone_map(type_, bounds(1.1, 12.34))
-    assert holds(found, pa.array([Decimal("1.10"), Decimal("12.34")], type_))
-    assert not holds(found, pa.array([Decimal("1.09")], type_))
-    assert not holds(found, pa.array([Decimal("12.35")], type_))
+    zones = zone_map(type_, bounds(1.1, 12.34))
+    assert holds(zones, pa.array([Decimal("1.10"), Decimal("12.34")], type_))
+    assert not holds(zones, pa.array([Decimal("1.09")], type_))
+    assert not holds(zones, pa.array([Decimal("12.35")], type_))
 
 
 @pytest.mark.parametrize("upper", ["NaN", "Infinity", None, 2.5])
 def test_floats_may_hang_over_nan(upper: Any) -> None:
     """NaN is greater than every number, and some writers leave it out."""
-    found = zone_map(pa.float64(), bounds(1.5, upper), bounds(3.5, 4.5))
-    assert holds(found, pa.array([1.5, 2.5, float("nan")]))
-    assert found.nan_count.tolist() == [-1, -1]
-    assert not holds(found.take(np.array([1])), pa.array([3.0]))  # the other file keeps its bounds
+    zones = zone_map(pa.float64(), bounds(1.5, upper), bounds(3.5, 4.5))
+    assert holds(zones, pa.array([1.5, 2.5, float("nan")]))
+    assert zones.nan_count.tolist() == [-1, -1]
+    assert not holds(zones.take(np.array([1])), pa.array([3.0]))  # the other file keeps its bounds
 
 
 def test_null_counts_that_are_wide() -> None:
     wide = {"tightBounds": False}
-    told = [bounds(1, 2, 4, nulls, **wide) for nulls in (0, 1, 4)] + [bounds(1, 2, 4, 1), bounds(1, 2, 4, None)]
-    assert zone_map(pa.int64(), *told).null_count.tolist() == [0, -1, 4, 1, -1]
+    statistics = [bounds(1, 2, 4, nulls, **wide) for nulls in (0, 1, 4)] + [bounds(1, 2, 4, 1), bounds(1, 2, 4, None)]
+    assert zone_map(pa.int64(), *statistics).null_count.tolist() == [0, -1, 4, 1, -1]
 
 
 BAD = ["", "no json", '{"numRecords": "x"}', '{"minValues": 3}', '{"a":1}{"b":2}', "[1]", None]
@@ -144,17 +144,17 @@ BAD = ["", "no json", '{"numRecords": "x"}', '{"minValues": 3}', '{"a":1}{"b":2}
 
 @pytest.mark.parametrize("bad", BAD)
 def test_one_malformed_text_says_nothing_and_spoils_no_other(bad: str | None) -> None:
-    found = read(pa.int64(), bounds(1, 2), bad, bounds(3, 4), '{\n "numRecords": 7}')
-    zones = found.zone_map(("c",), pa.int64())
+    statistics = read(pa.int64(), bounds(1, 2), bad, bounds(3, 4), '{\n "numRecords": 7}')
+    zones = statistics.zone_map(("c",), pa.int64())
     assert zones is not None
     assert zones.lower.words[0][[0, 2]].tolist() == [1, 3]
     assert zones.lower.words[0][1] == np.iinfo(np.int64).min
-    assert found.row_count.tolist() == [2, -1, 2, 7]
+    assert statistics.row_count.tolist() == [2, -1, 2, 7]
 
 
 def test_many_malformed_texts_say_nothing() -> None:
-    found = read(pa.int64(), *['{"numRecords": "x"}'] * 100, bounds(1, 2))
-    assert (found.row_count[:100] == -1).all()
+    statistics = read(pa.int64(), *['{"numRecords": "x"}'] * 100, bounds(1, 2))
+    assert (statistics.row_count[:100] == -1).all()
 
 
 def test_checkpoints_have_statistics_in_their_own_types() -> None:
@@ -164,7 +164,7 @@ def test_checkpoints_have_statistics_in_their_own_types() -> None:
             [("numRecords", pa.int64()), *((n, pa.struct([("c", INSTANT)])) for n in ("minValues", "maxValues"))]
         ),
     )
-    found = from_structs(struct, {("c",): pa.string()}).zone_map(("c",), INSTANT)
-    assert found is not None
-    assert holds(found, pa.array([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2, 0, 0, 0, 999)], INSTANT))
-    assert not holds(found, pa.array([dt.datetime(2020, 1, 2, 0, 0, 1)], INSTANT))
+    zones = from_structs(struct, {("c",): pa.string()}).zone_map(("c",), INSTANT)
+    assert zones is not None
+    assert holds(zones, pa.array([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2, 0, 0, 0, 999)], INSTANT))
+    assert not holds(zones, pa.array([dt.datetime(2020, 1, 2, 0, 0, 1)], INSTANT))

@@ -33,9 +33,9 @@ def lake(tmp_path: Path) -> Path:
 
 def ids(table: object, predicate: str = "true") -> list[int]:
     plan = sec.prune(table, predicate, strict=True)  # type: ignore[arg-type]
-    found = sorted(plan.to_arrow()["id"].to_pylist())
-    assert plan.count() == len(found)
-    return found
+    read = sorted(plan.to_arrow()["id"].to_pylist())
+    assert plan.count() == len(read)
+    return read
 
 
 def test_a_list_of_files(lake: Path, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_wildcards_mean_what_a_shell_means(pattern: str, names: list[str]) -> No
     assert (choice is None) == (re.search(r"[*?]", pattern) is None)
     if choice is not None:
         assert isinstance(choice.layout, Matching)
-        found = pc.match_substring_regex(pa.array(names, pa.string()), choice.layout.pattern).to_pylist()
-        assert found == [fnmatch.fnmatchcase(name, pattern) for name in names]
+        matched = pc.match_substring_regex(pa.array(names, pa.string()), choice.layout.pattern).to_pylist()
+        assert matched == [fnmatch.fnmatchcase(name, pattern) for name in names]
 
 
 def test_a_dataset_with_its_partitions(lake: Path, tmp_path: Path) -> None:
@@ -116,11 +116,11 @@ def test_a_dataset_with_its_partitions(lake: Path, tmp_path: Path) -> None:
         ("day = 1 AND id < 50", (pc.field("day") == 1) & (pc.field("id") < 50)),
         ("day <> 1 AND id % 7 = 0", (pc.field("day") != 1) & (pc.field("id") >= 0)),
     ):
-        found = sec.prune(table, predicate, strict=True).to_arrow()
+        read = sec.prune(table, predicate, strict=True).to_arrow()
         expected = data.to_table(filter=expression)
         if "%" in predicate:
-            expected = expected.filter([each % 7 == 0 for each in expected["id"].to_pylist()])
-        assert found.sort_by("id").equals(expected.sort_by("id"))
+            expected = expected.filter([value % 7 == 0 for value in expected["id"].to_pylist()])
+        assert read.sort_by("id").equals(expected.sort_by("id"))
     assert sec.prune(table, "day = 1").report.stages[0].after.files == 2
     with pytest.raises(UnsupportedTable, match="datasets of Parquet"):
         sec.open_table(ds.dataset(data.to_table()))

@@ -32,8 +32,8 @@ def write(at: Path, i: int, rows: pa.Table | None = None) -> None:
 
 
 def new(at: Path, since: int, **options: bool) -> list[int]:
-    found: list[int] = sorted(sec.prune(at, "true", since=since, **options).to_arrow()["rid"].to_pylist())
-    return found
+    rids: list[int] = sorted(sec.prune(at, "true", since=since, **options).to_arrow()["rid"].to_pylist())
+    return rids
 
 
 def test_new_rows_indexed_or_not(lake: Path) -> None:

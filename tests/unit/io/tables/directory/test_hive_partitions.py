@@ -115,14 +115,14 @@ def write_partitions(root: Path, columns: Sequence[Sequence[str]]) -> Path:
 def check_as_spark(spark: SparkSession, root: Path, columns: Sequence[Sequence[str]]) -> None:
     frame = spark.read.parquet(str(root))
     expected = frame.toArrow().sort_by("rid")
-    found = sec.prune(sec.open_table(str(root)), "TRUE").to_arrow().sort_by("rid")
-    types = spark_schema(found.schema)
+    read = sec.prune(sec.open_table(str(root)), "TRUE").to_arrow().sort_by("rid")
+    types = spark_schema(read.schema)
     for i, values in enumerate(columns):
         name = f"p{i}"
         # a column without a value has no type in Spark, and is text here
         if set(values) != {DEFAULT_PARTITION}:
             assert types[name].dataType == frame.schema[name].dataType, values
-        assert list(map(repr, plain(found[name]))) == list(map(repr, plain(expected[name]))), values
+        assert list(map(repr, plain(read[name]))) == list(map(repr, plain(expected[name]))), values
 
 
 @pytest.mark.parametrize("part", range(3))
@@ -166,9 +166,9 @@ def test_c41_escaped_values_and_names_select_the_rows_of_spark(spark: SparkSessi
     wanted = [str(sec.col("`k ey`") == text) for text in texts]
     answers = ask(frame, wanted)
     for i, predicate in enumerate(wanted):
-        found = sec.prune(table, predicate, strict=True).to_arrow()
-        assert rows(found) == answers.matching(predicate)
-        assert found["rid"].to_pylist() == [i]
+        read = sec.prune(table, predicate, strict=True).to_arrow()
+        assert rows(read) == answers.matching(predicate)
+        assert read["rid"].to_pylist() == [i]
 
 
 FILE_NAMES = [
@@ -232,8 +232,8 @@ def test_directories_between_are_passed_over(spark: SparkSession, tmp_path: Path
     for i in range(2):
         write_file(tmp_path / f"a={i}" / "b=x" / "deep" / "er" / "part.parquet", {"rid": [i]})
     expected = spark.read.parquet(str(tmp_path)).orderBy("rid").toArrow()
-    found = sec.prune(sec.open_table(str(tmp_path)), "a >= 0").to_arrow().sort_by("rid")
-    assert found.to_pylist() == expected.to_pylist() == [{"rid": 0, "a": 0, "b": "x"}, {"rid": 1, "a": 1, "b": "x"}]
+    read = sec.prune(sec.open_table(str(tmp_path)), "a >= 0").to_arrow().sort_by("rid")
+    assert read.to_pylist() == expected.to_pylist() == [{"rid": 0, "a": 0, "b": "x"}, {"rid": 1, "a": 1, "b": "x"}]
 
 
 @pytest.mark.parametrize("folders", [("a=1", "b=1"), ("a=1", "a=1/b=2"), ("a=1", "plain")])
