@@ -28,8 +28,8 @@ def make_home(home: Path, version: str, modules: str | None = ALL_MODULES, relea
     """A directory that looks like a Java: its ``java`` prints its version as Java does, and its options."""
     command = home / "bin" / "java"
     command.parent.mkdir(parents=True)
-    told = [f"    java.home = {home}", f'openjdk version "{version}" 2025-04-15', "options: $*"]
-    command.write_text("#!/bin/sh\ncat >&2 <<end\n" + "\n".join(told) + "\nend\n")
+    output = [f"    java.home = {home}", f'openjdk version "{version}" 2025-04-15', "options: $*"]
+    command.write_text("#!/bin/sh\ncat >&2 <<end\n" + "\n".join(output) + "\nend\n")
     command.chmod(0o755)
     if release:
         lines = ['IMPLEMENTOR="Anyone"', f'JAVA_VERSION="{version}"']
@@ -146,8 +146,8 @@ def test_the_java_of_this_machine_takes_the_options_of_spark(monkeypatch: pytest
     monkeypatch.setenv("SECATEUR_JAVA_HOME", os.environ.get("SECATEUR_JAVA_HOME", ""))
     home = java.require_java()
     monkeypatch.setenv("JAVA_HOME", os.environ["JAVA_HOME"] or str(home))
-    told = told_by_java_home("--add-modules=jdk.incubator.vector", "-version")
-    assert java._version_of(home) in told
+    output = told_by_java_home("--add-modules=jdk.incubator.vector", "-version")
+    assert java._version_of(home) in output
 
 
 def told_by_java_home(*options: str) -> str:

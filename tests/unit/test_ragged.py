@@ -18,9 +18,9 @@ def test_elements_of_chosen_runs(counts: list[int], data: st.DataObject) -> None
     offsets = offsets_of(np.array(counts, np.int64))
     assert np.diff(offsets).tolist() == counts
     runs = [list(range(sum(counts[:i]), sum(counts[: i + 1]))) for i in range(len(counts))]
-    found = elements_of(offsets, np.array(chosen, np.int64))
-    assert found.dtype == np.int64
-    assert found.tolist() == [element for i in chosen for element in runs[i]]
+    elements = elements_of(offsets, np.array(chosen, np.int64))
+    assert elements.dtype == np.int64
+    assert elements.tolist() == [element for i in chosen for element in runs[i]]
 
 
 @given(st.lists(st.integers(0, 3), max_size=20))

@@ -100,9 +100,9 @@ def spark_order(value: Any) -> Any:
 def test_keys_order_as_the_values(column: tuple[ColumnKind, list[Any]]) -> None:
     """For every type: key(a) < key(b) iff a < b, and key(a) = key(b) iff a = b."""
     kind, values = column
-    found = values_of(keys_of(array_of(values, kind.type)))
-    for a, key_a in zip(values, found, strict=True):
-        for b, key_b in zip(values, found, strict=True):
+    as_keys = values_of(keys_of(array_of(values, kind.type)))
+    for a, key_a in zip(values, as_keys, strict=True):
+        for b, key_b in zip(values, as_keys, strict=True):
             assert (key_a < key_b) == (spark_order(a) < spark_order(b)), (a, b)
             assert (key_a == key_b) == (spark_order(a) == spark_order(b)), (a, b)
 
@@ -192,11 +192,11 @@ def test_c13_types_that_share_keys(a: pa.DataType, b: pa.DataType, same: bool) -
 
 @given(any_keys)
 def test_successor_is_the_next_key(pair: tuple[Kind, list[Key]]) -> None:
-    kind, found = pair
-    for key in found:
+    kind, values = pair
+    for key in values:
         after = successor(key, kind)
         assert after is None or after > key  # type: ignore[operator]
-        for other in found:
+        for other in values:
             assert (other > key) == (after is not None and other >= after)  # type: ignore[operator]
         assert key >= least_key(kind)  # type: ignore[operator]
 
@@ -228,8 +228,8 @@ def test_c18_prefix_successors(prefix: bytes, after: bytes | None) -> None:
 
 @given(any_keys)
 def test_canonical_bytes_tell_keys_apart(pair: tuple[Kind, list[Key]]) -> None:
-    kind, found = pair
-    assert len({canonical_bytes(key, kind) for key in found}) == len(set(found))
+    kind, values = pair
+    assert len({canonical_bytes(key, kind) for key in values}) == len(set(values))
 
 
 @pytest.mark.parametrize(
@@ -262,28 +262,28 @@ def test_canonical_bytes_golden(value: object, type_: pa.DataType, expected: byt
 
 @given(any_keys)
 def test_arrays_give_their_keys_back(pair: tuple[Kind, list[Key]]) -> None:
-    kind, found = pair
-    assert values_of(keys(kind, found)) == found
+    kind, values = pair
+    assert values_of(keys(kind, values)) == values
 
 
 @given(any_keys, st.data())
 def test_at_least(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
     """Exact for literals longer than the words, and for bytes that differ in trailing zeros only."""
-    kind, found = pair
-    key = data.draw(KEYS[kind] | st.sampled_from(found))
+    kind, values = pair
+    key = data.draw(KEYS[kind] | st.sampled_from(values))
     if kind is Kind.BYTES:
         key = data.draw(st.sampled_from([key, key + b"\0", key + b"\0" * 9, key[:-1], key + b"x" * 20]))
-    assert keys(kind, found).at_least(key).tolist() == [value >= key for value in found]
+    assert keys(kind, values).at_least(key).tolist() == [value >= key for value in values]
 
 
 @given(any_keys, st.data())
 def test_rank(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
     """One by one for few thresholds, by binary search for many: the same number either way."""
-    kind, found = pair
-    drawn = data.draw(st.lists(KEYS[kind] | st.sampled_from(found), max_size=40, unique=True))
-    array = keys(kind, found)
+    kind, values = pair
+    drawn = data.draw(st.lists(KEYS[kind] | st.sampled_from(values), max_size=40, unique=True))
+    array = keys(kind, values)
     ranks = array.rank(keys_from(kind, sorted(drawn), array.width))
-    assert ranks.tolist() == [sum(value >= threshold for threshold in drawn) for value in found]
+    assert ranks.tolist() == [sum(value >= threshold for threshold in drawn) for value in values]
 
 
 def test_rank_counts_beyond_a_byte() -> None:
@@ -293,9 +293,9 @@ def test_rank_counts_beyond_a_byte() -> None:
 
 @given(any_keys, st.integers(1, 4))
 def test_keys_from_lays_out_each_key_as_alone(pair: tuple[Kind, list[Key]], width: int) -> None:
-    kind, found = pair
-    words = zip(*keys_from(kind, found, width).words, strict=True)
-    assert list(words) == [words_of(key, kind, width) for key in found]
+    kind, values = pair
+    words = zip(*keys_from(kind, values, width).words, strict=True)
+    assert list(words) == [words_of(key, kind, width) for key in values]
 
 
 def test_keys_from_none() -> None:
@@ -332,17 +332,17 @@ def test_choose(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
     kind, yes = pair
     no = data.draw(st.lists(KEYS[kind], min_size=len(yes), max_size=len(yes)))
     condition = data.draw(st.lists(st.booleans(), min_size=len(yes), max_size=len(yes)))
-    found = choose(np.array(condition), keys(kind, yes), keys(kind, no))
-    assert values_of(found) == [a if c else b for c, a, b in zip(condition, yes, no, strict=True)]
+    chosen = choose(np.array(condition), keys(kind, yes), keys(kind, no))
+    assert values_of(chosen) == [a if c else b for c, a, b in zip(condition, yes, no, strict=True)]
 
 
 @given(any_keys, st.data())
 def test_least_and_greatest_per_group(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
-    kind, found = pair
-    cuts = data.draw(st.sets(st.integers(1, len(found) - 1)) if len(found) > 1 else st.just(set()))
+    kind, values = pair
+    cuts = data.draw(st.sets(st.integers(1, len(values) - 1)) if len(values) > 1 else st.just(set()))
     starts = [0, *sorted(cuts)]
-    groups = [found[a:b] for a, b in zip(starts, [*starts[1:], len(found)], strict=True)]
-    array = keys(kind, found)
+    groups = [values[a:b] for a, b in zip(starts, [*starts[1:], len(values)], strict=True)]
+    array = keys(kind, values)
     assert values_of(least_per_group(array, np.array(starts))) == [min(group) for group in groups]
     assert values_of(greatest_per_group(array, np.array(starts))) == [max(group) for group in groups]
 
@@ -350,13 +350,13 @@ def test_least_and_greatest_per_group(pair: tuple[Kind, list[Key]], data: st.Dat
 @given(any_keys)
 def test_the_greatest_key_stays_the_greatest(pair: tuple[Kind, list[Key]]) -> None:
     """An unknown upper bound is above every value, also when it is widened beside longer strings or merged."""
-    kind, found = pair
-    array = keys(kind, found)
-    greatest = greatest_keys(kind, len(found))
-    for key in found:
+    kind, values = pair
+    array = keys(kind, values)
+    greatest = greatest_keys(kind, len(values))
+    for key in values:
         assert greatest.at_least(key).all()
     widened, _ = same_width([greatest, array])
-    for key in found:
+    for key in values:
         assert widened.at_least(key).all()
     if kind is Kind.BYTES:
         merged = greatest_per_group(concatenate([array, greatest]), np.array([0]))
@@ -366,6 +366,6 @@ def test_the_greatest_key_stays_the_greatest(pair: tuple[Kind, list[Key]]) -> No
 
 @given(any_keys, st.data())
 def test_take(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
-    kind, found = pair
-    indices = data.draw(st.lists(st.integers(0, len(found) - 1)))
-    assert values_of(keys(kind, found).take(np.array(indices, np.int64))) == [found[i] for i in indices]
+    kind, values = pair
+    indices = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    assert values_of(keys(kind, values).take(np.array(indices, np.int64))) == [values[i] for i in indices]

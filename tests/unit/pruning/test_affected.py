@@ -27,15 +27,15 @@ def test_every_file_is_where_its_rows_say(
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
         plan = sec.prune(table, where.sql or "true", strict=True)
         exact = plan.affected(exact=True)
-    found = plan.affected()
-    assert sorted([*found.untouched, *found.whole, *found.rewritten]) == sorted(path for path, _, _ in chosen)
+    affected = plan.affected()
+    assert sorted([*affected.untouched, *affected.whole, *affected.rewritten]) == sorted(path for path, _, _ in chosen)
     for file in chosen:
         truth = [where.holds(row) for row in rows_of([file])]
-        assert not (file[0] in found.untouched and any(truth))
-        assert not (file[0] in found.whole and not all(truth))
+        assert not (file[0] in affected.untouched and any(truth))
+        assert not (file[0] in affected.whole and not all(truth))
         assert file[0] in (exact.whole if all(truth) else exact.rewritten if any(truth) else exact.untouched)
     if where.sql is None:
-        assert not found.rewritten and not found.untouched
+        assert not affected.rewritten and not affected.untouched
 
 
 @pytest.mark.parametrize("indexed", [0, 1, 2])
@@ -83,6 +83,6 @@ def test_where_the_index_is_broken_files_are_told_by_their_footers(write_table: 
     index_here(sec.open_table(str(root)), BuildOptions())
     for segment in Path(root / "_secateur" / "segments").iterdir():
         segment.write_bytes(b"\0" * segment.stat().st_size)
-    found = sec.prune(sec.open_table(str(root)), "x >= 3").affected()
-    assert found.whole == ["2.parquet"]
-    assert "1.parquet" in found.rewritten
+    affected = sec.prune(sec.open_table(str(root)), "x >= 3").affected()
+    assert affected.whole == ["2.parquet"]
+    assert "1.parquet" in affected.rewritten

@@ -24,11 +24,11 @@ def test_may_match_is_the_bit_of_evaluate(case: Case, data: st.DataObject) -> No
     """On units with rows, of all or of those chosen."""
     possible = (evaluate(case.predicate, case.units) & TRUE) != 0
     filled = case.units.row_count > 0
-    found = may_match(case.predicate, case.units)
-    assert found.dtype == bool
-    assert found[filled].tolist() == possible[filled].tolist(), case.sql
+    survives = may_match(case.predicate, case.units)
+    assert survives.dtype == bool
+    assert survives[filled].tolist() == possible[filled].tolist(), case.sql
     chosen = np.array(data.draw(st.lists(st.sampled_from(range(len(case.units))), max_size=9)), np.int64)
-    assert may_match(case.predicate, case.units, chosen).tolist() == found[chosen].tolist(), case.sql
+    assert may_match(case.predicate, case.units, chosen).tolist() == survives[chosen].tolist(), case.sql
 
 
 @examples(400)
@@ -42,14 +42,14 @@ def test_a_descent_is_a_flat_evaluation(case: Case, fan_out: int) -> None:
     def column(field: Field) -> Zones | None:
         return nodes[field].zones(tree.row_count) if field in nodes else None
 
-    found = segment_tree.descend(case.predicate, tree, column)
-    own = evaluate(case.predicate, case.units)
-    sure = [i for i in range(len(case.units)) if any(flat[node] == TRUE for node in way_up(i, tree))]
-    alive = np.flatnonzero((own & TRUE) != 0).tolist()
-    assert found.whole.tolist() == sure, case.sql
-    assert found.segments.tolist() == sorted({*alive} - {*sure}), case.sql
-    assert set(own[sure].tolist()) <= {TRUE, 0}, case.sql  # an empty segment below a node that surely matches
-    assert len(tree.row_count[tree.begin[-2] :]) <= found.visited <= len(tree.row_count)
+    descent = segment_tree.descend(case.predicate, tree, column)
+    outcomes = evaluate(case.predicate, case.units)
+    whole = [i for i in range(len(case.units)) if any(flat[node] == TRUE for node in way_up(i, tree))]
+    alive = np.flatnonzero((outcomes & TRUE) != 0).tolist()
+    assert descent.whole.tolist() == whole, case.sql
+    assert descent.segments.tolist() == sorted({*alive} - {*whole}), case.sql
+    assert set(outcomes[whole].tolist()) <= {TRUE, 0}, case.sql  # an empty segment below a node that surely matches
+    assert len(tree.row_count[tree.begin[-2] :]) <= descent.visited <= len(tree.row_count)
 
 
 def way_up(segment: int, tree: segment_tree.Tree) -> list[int]:
@@ -66,6 +66,6 @@ def test_dead_and_sure_nodes_are_not_descended_into() -> None:
     nodes = segment_tree.merge_up(zone_map, tree)
     predicate = bound("i BETWEEN 123 AND 876", pa.schema([("i", pa.int32())]))
     assert predicate is not None
-    found = segment_tree.descend(predicate, tree, lambda field: nodes.zones(tree.row_count))
-    assert (found.segments.tolist(), found.whole.tolist()) == ([], list(range(123, 877)))
-    assert found.visited == 10 + 2 * 10 + 2 * 10
+    descent = segment_tree.descend(predicate, tree, lambda field: nodes.zones(tree.row_count))
+    assert (descent.segments.tolist(), descent.whole.tolist()) == ([], list(range(123, 877)))
+    assert descent.visited == 10 + 2 * 10 + 2 * 10

@@ -69,8 +69,8 @@ def test_units_may_hold_what_their_rows_are(
             None if i in unknown and not single else zones_of([[row[i] for row in unit] for unit in asked], TYPES[i])
             for i in range(width)
         ]
-        found = tuples.outcomes(zones, len(asked)).tolist()
-        for unit, outcomes in zip(asked, found, strict=True):
+        by_unit = tuples.outcomes(zones, len(asked)).tolist()
+        for unit, outcomes in zip(asked, by_unit, strict=True):
             rows = {NULL if None in row and not null_safe else TRUE if row in wanted else FALSE for row in unit}
             assert sum(rows) & ~outcomes == 0
             if single:

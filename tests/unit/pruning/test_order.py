@@ -38,13 +38,13 @@ TYPES = {Kind.WORD: pa.int64(), Kind.BYTES: pa.binary(), Kind.WIDE: pa.decimal12
 
 @dataclass(frozen=True)
 class Unit:
-    """A block: its values, its bounds (None: unknown), and its NULL count (-1: unknown)."""
+    """A block: its values, its bounds (None: unknown), its NULL count (-1: unknown), and whether all its rows match."""
 
     values: list[Key | None]
     lower: Key | None
     upper: Key | None
     nulls: int
-    sure: bool
+    whole: bool
 
 
 @st.composite
@@ -54,7 +54,7 @@ def units(draw: st.DrawFn, kind: Kind) -> list[Unit]:
         pool = st.sampled_from([b"", b"\0", b"a", b"a" * 9, b"a" * 9 + b"b", b"a" * 20, b"b", b"\xff" * 17])
     else:
         pool = st.integers(-5, 5) | st.sampled_from([-(2**63), 2**63 - 1])
-    found = []
+    drawn = []
     for _ in range(draw(st.integers(0, 8))):
         values = draw(st.lists(st.none() | pool, min_size=1, max_size=5))
         present = [value for value in values if value is not None]
@@ -64,20 +64,20 @@ def units(draw: st.DrawFn, kind: Kind) -> list[Unit]:
             ends = [min(ends[0], loose), max(ends[1], loose)]
         ends = [None if draw(st.integers(0, 5)) == 0 else end for end in ends]
         nulls = -1 if draw(st.integers(0, 3)) == 0 else len(values) - len(present)
-        found.append(Unit(values, ends[0], ends[1], nulls, draw(st.booleans())))
-    return found
+        drawn.append(Unit(values, ends[0], ends[1], nulls, draw(st.booleans())))
+    return drawn
 
 
-def zones_of(kind: Kind, found: list[Unit]) -> Zones:
+def zones_of(kind: Kind, drawn: list[Unit]) -> Zones:
     def keys(ends: list[Key | None], unknown: Keys) -> Keys:
         parts = [unknown if end is None else constant_keys(end, kind, 1) for end in ends]
         return concatenate([constant_keys(least_key(kind), kind, 0), *parts])
 
-    value = [0 if unit.nulls == len(unit.values) else TRUE | FALSE for unit in found]
-    null = [0 if unit.nulls == 0 else NULL for unit in found]
+    value = [0 if unit.nulls == len(unit.values) else TRUE | FALSE for unit in drawn]
+    null = [0 if unit.nulls == 0 else NULL for unit in drawn]
     return Zones(
-        keys([unit.lower for unit in found], constant_keys(least_key(kind), kind, 1)),
-        keys([unit.upper for unit in found], greatest_keys(kind, 1)),
+        keys([unit.lower for unit in drawn], constant_keys(least_key(kind), kind, 1)),
+        keys([unit.upper for unit in drawn], greatest_keys(kind, 1)),
         np.array(value, np.uint8),
         np.array(null, np.uint8),
     )
@@ -97,22 +97,22 @@ def test_a_unit_that_is_dropped_has_no_row_among_the_first(
     kind: Kind, data: st.DataObject, descending: bool, nulls_first: bool, n: int
 ) -> None:
     column = OrderColumn(Field(("a",), TYPES[kind]), descending, nulls_first)
-    found = data.draw(units(kind))
-    zones, sure = zones_of(kind, found), np.flatnonzero([unit.sure for unit in found])
-    rows = np.array([len(unit.values) for unit in found], np.int64)
-    nulls = np.array([unit.nulls for unit in found], np.int64)
-    boundary = boundary_of(column, zones.take(sure), rows[sure], nulls[sure], n)
-    counted = [value for unit in found if unit.sure for value in unit.values]
+    drawn = data.draw(units(kind))
+    zones, whole = zones_of(kind, drawn), np.flatnonzero([unit.whole for unit in drawn])
+    rows = np.array([len(unit.values) for unit in drawn], np.int64)
+    nulls = np.array([unit.nulls for unit in drawn], np.int64)
+    boundary = boundary_of(column, zones.take(whole), rows[whole], nulls[whole], n)
+    counted = [value for unit in drawn if unit.whole for value in unit.values]
     if boundary is None:
-        told = [unit for unit in found if unit.sure and unit.nulls >= 0 and None not in (unit.lower, unit.upper)]
-        values = [value for unit in told for value in unit.values if nulls_first or value is not None]
+        bounded = [unit for unit in drawn if unit.whole and unit.nulls >= 0 and None not in (unit.lower, unit.upper)]
+        values = [value for unit in bounded for value in unit.values if nulls_first or value is not None]
         assert len(values) < n
         return
     fronts = fronts_of(column, zones)
     kept = fronts.reach(boundary, ties=True)
-    for unit, stays in zip(found, kept, strict=True):
+    for unit, stays in zip(drawn, kept, strict=True):
         assert stays or all(sum(before(column, other, value) for other in counted) >= n for value in unit.values)
-    known = [i for i, unit in enumerate(found) if (unit.upper if descending else unit.lower) is not None]
+    known = [i for i, unit in enumerate(drawn) if (unit.upper if descending else unit.lower) is not None]
     ends = [(int(fronts.rank[i]), fronts.keys.at(int(i))) for i in fronts.best_first(np.array(known, np.int64))]
     for (rank, a), (following, b) in pairwise(ends):
         assert rank < following or (rank == following and not before(column, b, a))

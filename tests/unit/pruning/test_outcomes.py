@@ -37,8 +37,8 @@ def members(outcomes: int) -> list[bool | None]:
 
 def lifted(function: Callable[..., bool | None], *operands: int) -> int:
     """The set of what a function gives for every choice of members."""
-    found = {function(*choice) for choice in itertools.product(*map(members, operands))}
-    return sum(TRUTHS[value] for value in found)
+    truths = {function(*choice) for choice in itertools.product(*map(members, operands))}
+    return sum(TRUTHS[value] for value in truths)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ STATISTICS = [f"{c}.{s}" for c in "ab" for s in ("lower", "upper", "null_count")
 
 
 def outcomes_of(predicate: str, zone_maps: pa.Table) -> list[int]:
-    found = sec.evaluate(predicate, zone_maps, schema=SCHEMA)
-    bits = zip(*(found[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
+    answer = sec.evaluate(predicate, zone_maps, schema=SCHEMA)
+    bits = zip(*(answer[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
     return [t * TRUE + f * FALSE + n * NULL for t, f, n in bits]
 
 
 def row_outcomes(predicate: str, block: list[tuple[int | None, int | None]]) -> int:
     """What the predicate really is over the rows: each row is a block of its own."""
-    found = outcomes_of(predicate, statistics([[row] for row in block], frozenset()))
-    return int(np.bitwise_or.reduce(np.array(found, np.uint8)))
+    by_row = outcomes_of(predicate, statistics([[row] for row in block], frozenset()))
+    return int(np.bitwise_or.reduce(np.array(by_row, np.uint8)))
 
 
 @given(st.lists(blocks, min_size=1, max_size=4), predicates)

@@ -37,7 +37,7 @@ def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Parq
 
 def stage(plan: Scan, name: str) -> tuple[int | None, int | None]:
     """The blocks before and after a stage."""
-    (report,) = [each for each in plan.report.stages if each.name == name]
+    (report,) = [stage_report for stage_report in plan.report.stages if stage_report.name == name]
     return report.before.blocks, report.after.blocks
 
 
@@ -47,12 +47,12 @@ def ids(plan: Scan) -> list[int]:
 
 def rows_in_ranges(plan: Scan) -> set[int]:
     """The ids of all rows that lie in the row ranges of the plan."""
-    found: set[int] = set()
+    row_ids: set[int] = set()
     for block in plan.blocks.to_pylist():
         first = int(block["file"][7:9]) * ROWS + block["row_group"] * 30
         for span in block["row_ranges"]:
-            found.update(range(first + span["start"], first + span["stop"]))
-    return found
+            row_ids.update(range(first + span["start"], first + span["stop"]))
+    return row_ids
 
 
 def test_files_by_partition(table: ParquetDirectory) -> None:
@@ -66,7 +66,7 @@ def test_files_by_partition(table: ParquetDirectory) -> None:
 )
 def test_the_tree_is_descended_only_where_it_survives(table: ParquetDirectory, predicate: str, leaves: int) -> None:
     plan = sec.prune(table, predicate, strict=True)
-    (report,) = [each for each in plan.report.stages if each.name == "segments"]
+    (report,) = [stage_report for stage_report in plan.report.stages if stage_report.name == "segments"]
     assert report.after.segments == leaves
     assert (report.after.segments or 0) <= 40
     visited = int(report.notes[0].split(", ")[1].split()[0])
@@ -92,9 +92,9 @@ def test_limit(table: ParquetDirectory, limit: int, low: int, width: int) -> Non
     """C31: as many rows as there are or are wanted, and all of them match."""
     plan = sec.prune(table, f"id >= {low} AND id < {low + width}", limit=limit, strict=True)
     matching = max(0, min(low + width, FILES * ROWS) - low)
-    found = ids(plan)
-    assert len(found) == len(set(found)) == plan.count() == min(limit, matching)
-    assert all(low <= value < low + width for value in found)
+    row_ids = ids(plan)
+    assert len(row_ids) == len(set(row_ids)) == plan.count() == min(limit, matching)
+    assert all(low <= value < low + width for value in row_ids)
 
 
 def test_limit_takes_no_more_blocks_than_surely_hold_the_rows(table: ParquetDirectory) -> None:

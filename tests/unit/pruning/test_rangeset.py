@@ -81,13 +81,13 @@ pairs = kinds.flatmap(lambda kind: st.tuples(sets(kind), sets(kind)))
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), st.lists(st.sampled_from(UNIVERSES[kind]), max_size=6))))
 def test_points_hold_just_these_keys(case: tuple[Kind, list[Key]]) -> None:
     kind, chosen = case
-    found = rangeset.points(kind, chosen)
-    assert inside(found) == [key in chosen for key in UNIVERSES[kind]]
+    ranges = rangeset.points(kind, chosen)
+    assert inside(ranges) == [key in chosen for key in UNIVERSES[kind]]
     if chosen and successor(max(chosen), kind) is None:
-        assert found.points is None  # the last range is open, and not looked into
+        assert ranges.points is None  # the last range is open, and not looked into
     else:
-        assert found.points is not None
-        assert sorted(found.points.tolist()) == sorted(set(chosen))
+        assert ranges.points is not None
+        assert sorted(ranges.points.tolist()) == sorted(set(chosen))
 
 
 @given(st.lists(st.sampled_from(WORDS) | st.integers(-9, 9), max_size=9))
@@ -97,9 +97,9 @@ def test_points_of_an_array_of_integers(chosen: list[Key]) -> None:
 
 @given(st.lists(st.sampled_from(BYTES) | st.binary(max_size=2), max_size=9))
 def test_points_of_an_array_of_bytes(chosen: list[Key]) -> None:
-    found = rangeset.byte_points(pa.array(chosen, pa.large_binary()))
-    assert found == rangeset.points(Kind.BYTES, chosen)
-    assert hash(found) == hash(rangeset.points(Kind.BYTES, chosen))
+    ranges = rangeset.byte_points(pa.array(chosen, pa.large_binary()))
+    assert ranges == rangeset.points(Kind.BYTES, chosen)
+    assert hash(ranges) == hash(rangeset.points(Kind.BYTES, chosen))
 
 
 @given(pairs)
@@ -146,8 +146,8 @@ def test_many_thresholds(kind: Kind) -> None:
     }
     wanted = [make[kind](i) for i in range(200)]
     tried = [make[kind](i) for i in range(0, 200, 7)] + [s for i in range(9) if (s := successor(make[kind](i), kind))]
-    found = rangeset.points(kind, wanted).contains(keys(kind, tried))
-    assert found.tolist() == [key in set(wanted) for key in tried]
+    contained = rangeset.points(kind, wanted).contains(keys(kind, tried))
+    assert contained.tolist() == [key in set(wanted) for key in tried]
 
 
 @pytest.mark.parametrize(("prefix", "stop"), [(b"ab", b"ac"), (b"a\xff", b"b"), (b"\xff\xff", None), (b"", None)])
@@ -208,9 +208,9 @@ def test_outcomes_are_those_of_the_definition(kind: Kind, data: st.DataObject, t
     intervals = data.draw(st.lists(st.tuples(key, key).map(sorted), max_size=12)) * data.draw(st.integers(1, 3))
     low, high = keys(kind, [low for low, _ in intervals]), keys(kind, [high for _, high in intervals])
     with patch.multiple(rangeset, **tuning):
-        found = a.outcomes(low, high)
-    assert found.dtype == np.uint8
-    assert found.tolist() == [defined(a, low, high) for low, high in intervals]
+        outcomes = a.outcomes(low, high)
+    assert outcomes.dtype == np.uint8
+    assert outcomes.tolist() == [defined(a, low, high) for low, high in intervals]
 
 
 @given(kinds, st.data())
@@ -224,13 +224,13 @@ def test_reaching_a_side_is_its_bit_of_the_outcomes(kind: Kind, data: st.DataObj
     low, high = keys(kind, [low for low, _ in intervals]), keys(kind, [high for _, high in intervals])
     outcomes = a.outcomes(low, high)
     for inside, side in ((True, TRUE), (False, FALSE)):
-        found = a.reaches(low, high, inside=inside)
+        reached = a.reaches(low, high, inside=inside)
         if kind is Kind.WORD and 1 <= len(a.thresholds) <= 2:
-            assert found is not None
-            assert found.dtype == bool
-            assert found.tolist() == ((outcomes & side) != 0).tolist()
+            assert reached is not None
+            assert reached.dtype == bool
+            assert reached.tolist() == ((outcomes & side) != 0).tolist()
         else:
-            assert found is None
+            assert reached is None
 
 
 @given(kinds, st.data(), TUNINGS)
@@ -244,8 +244,8 @@ def test_outcomes_where_bounds_are_unknown(kind: Kind, data: st.DataObject, tuni
     low = choose(no_low, constant_keys(least_key(kind), kind, len(values)), known)
     high = choose(no_high, greatest_keys(kind, len(values)), known)
     with patch.multiple(rangeset, **tuning):
-        found = a.outcomes(low, high)
-    assert found.tolist() == [
+        outcomes = a.outcomes(low, high)
+    assert outcomes.tolist() == [
         defined(a, least_key(kind) if unbounded else value, None if endless else value)
         for value, unbounded, endless in zip(values, no_low, no_high, strict=True)
     ]
@@ -255,8 +255,8 @@ def test_outcomes_where_bounds_are_unknown(kind: Kind, data: st.DataObject, tuni
 def test_outcomes_of_bounds_of_different_widths(a: RangeSet, intervals: list[tuple[bytes, bytes]]) -> None:
     """Truncated upper bounds beside long lower ones, and the other way round."""
     pairs = [(low, low + rest) for low, rest in intervals]
-    found = a.outcomes(keys(Kind.BYTES, [low for low, _ in pairs]), keys(Kind.BYTES, [high for _, high in pairs]))
-    assert found.tolist() == [defined(a, low, high) for low, high in pairs]
+    outcomes = a.outcomes(keys(Kind.BYTES, [low for low, _ in pairs]), keys(Kind.BYTES, [high for _, high in pairs]))
+    assert outcomes.tolist() == [defined(a, low, high) for low, high in pairs]
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -276,8 +276,8 @@ def test_outcomes_of_many_intervals(kind: Kind) -> None:
         for a in (ranges, rangeset.complement(ranges)):
             some_inside, some_outside = a.overlap(lower, upper)
             with patch.object(rangeset, "CHUNK", 1000):
-                found = a.outcomes(lower, upper)
-            assert found.tolist() == (some_inside * TRUE + some_outside * FALSE).tolist()
+                outcomes = a.outcomes(lower, upper)
+            assert outcomes.tolist() == (some_inside * TRUE + some_outside * FALSE).tolist()
 
 
 @pytest.mark.parametrize("kind", list(Kind))

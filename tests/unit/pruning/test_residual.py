@@ -81,9 +81,9 @@ def sides(predicate: Predicate | None) -> list[Predicate]:
 @given(st.lists(blocks, min_size=1, max_size=4), conjunctions)
 def test_the_residual_of_a_block_is_the_predicate_on_its_rows(table: list[list[Row]], texts: list[str]) -> None:
     predicate = bound(" AND ".join(f"({text})" for text in texts))
-    found, alive = residuals(predicate, table)
+    residual, alive = residuals(predicate, table)
     for i in np.flatnonzero(alive).tolist():
-        left, rows = found.distinct[found.of_block[i]], rows_of(table[i])
+        left, rows = residual.distinct[residual.of_block[i]], rows_of(table[i])
         matching = (truth(predicate, rows) == TRUE).tolist()
         assert matching == ([True] * len(rows) if left is None else (truth(left, rows) == TRUE).tolist())
 
@@ -92,23 +92,23 @@ def test_the_residual_of_a_block_is_the_predicate_on_its_rows(table: list[list[R
 def test_what_is_sure_in_a_block_is_not_left(table: list[list[Row]], texts: list[str]) -> None:
     """Of the conditions under AND just those are left that are not TRUE by the bounds of the block."""
     predicate = bound(" AND ".join(f"({text})" for text in texts))
-    found, _ = residuals(predicate, table)
+    residual, _ = residuals(predicate, table)
     for i, block in enumerate(table):
-        own = statistics([block])
-        unsure = [side for side in sides(predicate) if not fully_matching(evaluate(side, own))[0]]
-        if not fully_matching(evaluate(predicate, own))[0]:
-            assert list(map(str, sides(found.distinct[found.of_block[i]]))) == list(map(str, unsure))
+        unit = statistics([block])
+        unsure = [side for side in sides(predicate) if not fully_matching(evaluate(side, unit))[0]]
+        if not fully_matching(evaluate(predicate, unit))[0]:
+            assert list(map(str, sides(residual.distinct[residual.of_block[i]]))) == list(map(str, unsure))
 
 
 def test_one_end_of_a_range_is_left_where_the_other_is_sure() -> None:
     table: list[list[Row]] = [[(0, 0), (5, 0)], [(5, 0), (9, 0)], [(0, 0), (9, 0)], [(3, 0), (4, 0)]]
-    found, _ = residuals(bound("a > 1 AND a < 7 AND b = 0"), table)
-    texts = [None if each is None else str(each) for each in found.distinct]
-    assert [texts[i] for i in found.of_block.tolist()] == ["`a` > 1", "`a` < 7", "(`a` > 1 AND `a` < 7)", None]
+    residual, _ = residuals(bound("a > 1 AND a < 7 AND b = 0"), table)
+    texts = [None if condition is None else str(condition) for condition in residual.distinct]
+    assert [texts[i] for i in residual.of_block.tolist()] == ["`a` > 1", "`a` < 7", "(`a` > 1 AND `a` < 7)", None]
 
 
 def test_conditions_beyond_number_are_left_as_one() -> None:
     text = " AND ".join(f"a % {i} >= 0 AND a % {i} < 9" for i in range(2, 40))
-    found, alive = residuals(bound(text), [[(0, 0), (9, 0)]])
+    residual, alive = residuals(bound(text), [[(0, 0), (9, 0)]])
     assert alive.all()
-    assert str(found.whole) == str(bound(text))
+    assert str(residual.whole) == str(bound(text))

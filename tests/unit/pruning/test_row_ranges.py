@@ -51,13 +51,13 @@ def test_unknown_blocks_have_all_rows(rows: list[set[int]], unknown: list[bool])
     pairs = [(block, row) for block, of_block in enumerate(rows) for row in of_block]
     block, row = np.array(pairs, np.int64).reshape(-1, 2).T
     ranges = rows_of_blocks(block, row, ROW_COUNT, np.array(unknown))
-    for each in range(5):
-        first, end = ranges.offsets[each : each + 2].tolist()
+    for number in range(5):
+        first, end = ranges.offsets[number : number + 2].tolist()
         of_block = list(zip(ranges.start[first:end].tolist(), ranges.stop[first:end].tolist(), strict=True))
-        if unknown[each]:
-            assert of_block == ([(0, ROW_COUNT[each])] if ROW_COUNT[each] else [])
+        if unknown[number]:
+            assert of_block == ([(0, ROW_COUNT[number])] if ROW_COUNT[number] else [])
         else:
-            assert {row for pair in of_block for row in range(*pair)} == rows[each]
+            assert {row for pair in of_block for row in range(*pair)} == rows[number]
 
 
 @examples(100)

@@ -47,6 +47,6 @@ BATCH = pa.record_batch(
     ],
 )
 def test_values_are_computed_row_by_row(text: str, values: list[object]) -> None:
-    found = Rows(BATCH).values(operand_of(parse_value(text), Binder(BATCH.schema, dt.UTC)))
-    shown = ["?" if u else v for v, u in zip(found.values.to_pylist(), found.unknown.tolist(), strict=True)]
-    assert str([v.year if isinstance(v, dt.datetime) else v for v in shown]) == str(values)
+    answer = Rows(BATCH).values(operand_of(parse_value(text), Binder(BATCH.schema, dt.UTC)))
+    printable = ["?" if u else v for v, u in zip(answer.values.to_pylist(), answer.unknown.tolist(), strict=True)]
+    assert str([v.year if isinstance(v, dt.datetime) else v for v in printable]) == str(values)

@@ -78,8 +78,8 @@ def test_literals_do_not_show(case: tuple[str, str, list[str]]) -> None:
     ],
 )
 def test_what_a_shape_looks_like(sql: str, shape: str, literals: list[str]) -> None:
-    found = shape_of(parse(sql))
-    assert (found.text, list(found.literals)) == (shape, literals)
+    query_shape = shape_of(parse(sql))
+    assert (query_shape.text, list(query_shape.literals)) == (shape, literals)
 
 
 def test_lists_of_any_length_have_one_shape() -> None:

@@ -29,7 +29,7 @@ def places_of(plan: Scan) -> set[Place]:
 
 def places_after(stage: str, plan: Scan, segments: dict[Place, int | None]) -> set[Place]:
     """The blocks that the last stage of a plan has left, whether or not it opens blocks."""
-    (left,) = (each for each in plan.trail if each.stage == stage)
+    (left,) = (entry for entry in plan.trail if entry.stage == stage)
     files = plan.paths.to_pylist()
     if not isinstance(left, LeftSegments):
         places = zip(left.blocks.file.tolist(), left.blocks.row_group.tolist(), strict=True)
@@ -61,9 +61,9 @@ def check(table: Table, predicate: str, limit: int | None) -> set[str]:
             assert (file, row_group) not in places_of(alone), str(why)
         assert why.cause is None or "cannot be read again" not in why.cause.statistic, str(why)
     for file in {file for file, _ in segments}:
-        mine = [place for place in sorted(segments) if place[0] == file]
-        assert plan.why(file).blocks == tuple(plan.why(*place) for place in mine)
-        assert plan.why(file).survives == any(place not in gone for place in mine)
+        of_file = [place for place in sorted(segments) if place[0] == file]
+        assert plan.why(file).blocks == tuple(plan.why(*place) for place in of_file)
+        assert plan.why(file).survives == any(place not in gone for place in of_file)
         assert file in str(plan.why(file))
     return {*gone.values()}
 
@@ -79,16 +79,16 @@ def test_every_stage_is_met() -> None:
     """So the property above does not hold of nothing."""
     how = Made(3, 5, 4, True, (FilterOption(POSTINGS, "i"), FilterOption(NGRAM, "text", gram=4)), True)
     with table_of(how) as table:
-        found = set()
+        stages = set()
         for predicate in ("p = 1", "i = 9", "i > 30 AND text LIKE '%nowhere%'", "n = 500", "i = 7 OR i = 33", "i < n"):
-            found |= check(table, predicate, None)
-        found |= check(table, "i < 30", 1)
+            stages |= check(table, predicate, None)
+        stages |= check(table, "i < 30", 1)
     with table_of(Made(8, 2, 2, False, (), False)) as table:
-        found |= {stage for value in (10, 18) for stage in check(table, f"i = {value}", None)}
+        stages |= {stage for value in (10, 18) for stage in check(table, f"i = {value}", None)}
     by_row = replace(how, filters=tuple(FilterOption(POSTINGS, name, rows=True) for name in ("i", "n")))
     with table_of(by_row) as table, patch.object(row_lookup, "MOST_SHARE", 1):
-        found |= check(table, "i IN (1, 5, 9, 13, 17, 21, 25, 29, 33) AND n = 1", None)
-    assert found == {"files", "segments", "filters", "zone maps", "limit", "pages", "rows"}
+        stages |= check(table, "i IN (1, 5, 9, 13, 17, 21, 25, 29, 33) AND n = 1", None)
+    assert stages == {"files", "segments", "filters", "zone maps", "limit", "pages", "rows"}
 
 
 @examples(10, shrink=False)

@@ -72,7 +72,7 @@ def only(table: sec.planning.Table, predicate: str) -> Conjunct:
 
 
 def structures(conjunct: Conjunct) -> dict[str, Structure]:
-    return {each.structure: each for each in conjunct.structures}
+    return {structure.structure: structure for structure in conjunct.structures}
 
 
 @examples(20, shrink=False)
@@ -107,17 +107,17 @@ def test_what_a_structure_leaves_by_itself(lake: Path, predicate: str, structure
     """As many blocks as the pipeline leaves with its stage alone."""
     filters = (FilterOption(BLOOM, "user"), FilterOption(NGRAM, "text", gram=5))
     table = indexed(lake, *filters, gaps=("far",))
-    own = structures(only(table, predicate))[structure]
+    alone = structures(only(table, predicate))[structure]
     with only_stages([STAGE_OF[structure]]):
         stages = sec.prune(table, predicate, strict=True).report.stages
     (left,) = (stage.after.blocks for stage in stages if stage.name == STAGE_OF[structure])
-    assert (own.state, own.blocks_left) == (CONSULTED, left)
+    assert (alone.state, alone.blocks_left) == (CONSULTED, left)
     assert left is not None and left < BLOCKS
 
 
 def test_bounds_without_gaps_are_counted_apart(lake: Path) -> None:
-    found = structures(only(indexed(lake, gaps=("far",)), "far BETWEEN 5000 AND 900000"))
-    assert (found["zone map"].blocks_left, found["gaps"].blocks_left) == (BLOCKS, 0)
+    by_name = structures(only(indexed(lake, gaps=("far",)), "far BETWEEN 5000 AND 900000"))
+    assert (by_name["zone map"].blocks_left, by_name["gaps"].blocks_left) == (BLOCKS, 0)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_bounds_without_gaps_are_counted_apart(lake: Path) -> None:
     ],
 )
 def test_what_is_missing(lake: Path, predicate: str, arguments: set[str]) -> None:
-    found = only(indexed(lake), predicate)
-    assert {each.argument for each in found.structures if each.argument} == arguments
-    for each in found.structures:
-        if each.argument:
-            assert str(each).endswith(f": add {each.argument}")
+    conjunct = only(indexed(lake), predicate)
+    assert {structure.argument for structure in conjunct.structures if structure.argument} == arguments
+    for structure in conjunct.structures:
+        if structure.argument:
+            assert str(structure).endswith(f": add {structure.argument}")
 
 
 def test_what_is_kept_is_not_missing(lake: Path) -> None:
@@ -172,10 +172,10 @@ def test_what_is_covered_partly(lake: Path) -> None:
 
 
 def test_without_an_index(lake: Path) -> None:
-    found = sec.prune(sec.open_table(str(lake)), "user = 42 AND rand() > 0.5").explanation
-    assert "there is no index: build_index(table, spark=spark)" in found.conjuncts[0].structures[0].note
-    assert found.conjuncts[1].structures == ()
-    assert "rand() > 0.5" in found.conjuncts[1].unsupported[0]
+    explanation = sec.prune(sec.open_table(str(lake)), "user = 42 AND rand() > 0.5").explanation
+    assert "there is no index: build_index(table, spark=spark)" in explanation.conjuncts[0].structures[0].note
+    assert explanation.conjuncts[1].structures == ()
+    assert "rand() > 0.5" in explanation.conjuncts[1].unsupported[0]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.35, 0.8])
@@ -194,19 +194,19 @@ def test_a_broken_index_is_explained_too(lake: Path, folder: str, share: float) 
     for file in plan.paths.to_pylist():
         why = plan.why(file)
         assert len(why.blocks) == ROWS // BLOCK
-        assert all(each.survives == ((file, each.row_group) in kept) for each in why.blocks)
+        assert all(block.survives == ((file, block.row_group) in kept) for block in why.blocks)
     assert sec.advise(sec.open_table(table.location), [predicate]).questions[0].now.blocks == len(kept)
 
 
 def test_as_json_and_on_the_command_line(lake: Path) -> None:
     table = indexed(lake)
     plan = sec.prune(table, "user = 42")
-    found = json.loads(plan.explain("json", verbose=True))
-    assert found["predicate"] == "user = 42"
-    missing = [each["argument"] for each in found["explanation"]["conjuncts"][0]["structures"]]
+    as_json = json.loads(plan.explain("json", verbose=True))
+    assert as_json["predicate"] == "user = 42"
+    missing = [structure["argument"] for structure in as_json["explanation"]["conjuncts"][0]["structures"]]
     assert "bloom=['user']" in missing
-    shown = CliRunner().invoke(main, ["prune", str(lake), "user = 42", "--explain"])
-    assert on_the_command_line(str(plan.explanation)) in shown.output
-    told = CliRunner().invoke(main, ["prune", str(lake), "user = 42", "--explain", "--json"])
-    assert json.loads(told.stdout)["explanation"] == found["explanation"]
+    printed = CliRunner().invoke(main, ["prune", str(lake), "user = 42", "--explain"])
+    assert on_the_command_line(str(plan.explanation)) in printed.output
+    printed_json = CliRunner().invoke(main, ["prune", str(lake), "user = 42", "--explain", "--json"])
+    assert json.loads(printed_json.stdout)["explanation"] == as_json["explanation"]
     assert str(plan.explanation) not in plan.explain()

@@ -95,17 +95,17 @@ def test_a_file_has_one_verdict_where_its_blocks_share_it(lake: Path) -> None:
         "by what the table says of the file, day from 2024-01-01 to 2024-01-01, no NULL",
     ]
     several = sec.prune(table, "id = 4").why(FILE)
-    assert [each.stage for each in several.blocks] == [None, "zone maps", "zone maps", "zone maps"]
+    assert [block.stage for block in several.blocks] == [None, "zone maps", "zone maps", "zone maps"]
     assert str(several) == "\n".join(map(str, several.blocks))
 
 
 def test_on_the_command_line(lake: Path) -> None:
     plan = sec.prune(sec.open_table(str(lake)), "id = 44")
     for place, why in ((FILE, plan.why(FILE)), (f"{FILE}:2", plan.why(FILE, 2))):
-        shown = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place])
-        assert shown.output == f"{why}\n"
-        told = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place, "--json"])
-        assert json.loads(told.stdout) == json.loads(json.dumps(asdict(why)))
+        printed = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place])
+        assert printed.output == f"{why}\n"
+        printed_json = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place, "--json"])
+        assert json.loads(printed_json.stdout) == json.loads(json.dumps(asdict(why)))
 
 
 def test_a_row_of_the_blocks_of_a_plan(lake: Path) -> None:

@@ -79,7 +79,7 @@ def _function(case: Case, zone: str) -> Function | None:
 def cases() -> list[Case]:
     """Every function on every type of argument that it may have a rule for, and every cast."""
     moments = (DATE, INSTANT, LOCAL)
-    found = []
+    collected = []
     for name in temporal.RULES:
         types: Sequence[pa.DataType] = (*moments, pa.int8(), pa.int32(), pa.int64())
         match name:
@@ -89,31 +89,31 @@ def cases() -> list[Case]:
                         both = [(f"'{unit}'", Argument(pa.string(), unit.encode())), (COLUMNS[type_], Argument(type_))]
                         ordered = both if name == "date_trunc" else both[::-1]
                         sql = f"{name}({', '.join(text for text, _ in ordered)})"
-                        found.append(Case(sql, name, tuple(argument for _, argument in ordered)))
+                        collected.append(Case(sql, name, tuple(argument for _, argument in ordered)))
             case "datediff" | "date_add" | "date_sub" | "add_months":
                 others = moments if name == "datediff" else (pa.int8(), pa.int32())
                 pairs = [(a, b) for a in moments for b in others]
-                found += [
+                collected += [
                     Case(f"{name}({COLUMNS[a]}, {COLUMNS[b]})", name, (Argument(a), Argument(b))) for a, b in pairs
                 ]
             case _:
-                found += [Case(f"{name}({COLUMNS[t]})", name, (Argument(t),)) for t in types]
-    found += [case for type_ in moments for case in _with_constants(type_, COLUMNS[type_])]
+                collected += [Case(f"{name}({COLUMNS[t]})", name, (Argument(t),)) for t in types]
+    collected += [case for type_ in moments for case in _with_constants(type_, COLUMNS[type_])]
     for a in moments:
         for b in moments:
             pair = Argument(a), Argument(b)
-            found += [
+            collected += [
                 Case(f"timestampdiff({u}, {COLUMNS[a]}, {COLUMNS[b]})", "timestampdiff", (_text(u), *pair))
                 for u in ("HOUR", "WEEK", "MONTH", "QUARTER", "YEAR")
             ]
-            found.append(Case(f"months_between({COLUMNS[a]}, {COLUMNS[b]})", "months_between", pair))
-    found.append(Case("make_date(i, i8, i8)", "make_date", (Argument(pa.int32()), *[Argument(pa.int8())] * 2)))
+            collected.append(Case(f"months_between({COLUMNS[a]}, {COLUMNS[b]})", "months_between", pair))
+    collected.append(Case("make_date(i, i8, i8)", "make_date", (Argument(pa.int32()), *[Argument(pa.int8())] * 2)))
     for source in (*moments, pa.int8(), pa.int32(), pa.int64()):
         for target in (*moments, pa.string(), pa.float32(), pa.float64(), *INTEGERS):
             if source in moments or target in moments:
                 sql = f"CAST({COLUMNS[source]} AS {NAMES[target]})"
-                found.append(Case(sql, "cast", (Argument(source),), target))
-    return [case for case in found if case.function("Europe/Paris") is not None]
+                collected.append(Case(sql, "cast", (Argument(source),), target))
+    return [case for case in collected if case.function("Europe/Paris") is not None]
 
 
 def _text(text: str) -> Argument:
@@ -123,20 +123,20 @@ def _text(text: str) -> Argument:
 def _with_constants(type_: pa.DataType, column: str) -> list[Case]:
     """Functions of one moment and constants."""
     moment = Argument(type_)
-    found = [
+    collected = [
         Case(f"timestampadd({unit}, {n}, {column})", "timestampadd", (_text(unit), Argument(pa.int32(), n), moment))
         for unit, n in (("HOUR", 24), ("MICROSECOND", -5), ("DAY", -1), ("WEEK", 2), ("MONTH", 1), ("QUARTER", -5))
     ]
     for pattern in ("yyyy", "yyyyMM", "yyyy-MM-dd HH:mm", "yyyy-MM-dd'T'HH:mm:ss"):
         quoted = '"' + pattern + '"'
-        found.append(Case(f"date_format({column}, {quoted})", "date_format", (moment, _text(pattern))))
-    found += [Case(f"next_day({column}, '{day}')", "next_day", (moment, _text(day))) for day in ("MO", "sunday")]
+        collected.append(Case(f"date_format({column}, {quoted})", "date_format", (moment, _text(pattern))))
+    collected += [Case(f"next_day({column}, '{day}')", "next_day", (moment, _text(day))) for day in ("MO", "sunday")]
     for name in ("from_utc_timestamp", "to_utc_timestamp"):
-        found.append(Case(f"{name}({column}, 'America/St_Johns')", name, (moment, _text("America/St_Johns"))))
+        collected.append(Case(f"{name}({column}, 'America/St_Johns')", name, (moment, _text("America/St_Johns"))))
     for unit, amount, sql in INTERVALS:
         arguments = (_text(unit), Argument(pa.int64(), amount), moment)
-        found.append(Case(f"({column} + {sql})", "plus_interval", arguments))
-    return found
+        collected.append(Case(f"({column} + {sql})", "plus_interval", arguments))
+    return collected
 
 
 INTERVALS = [
@@ -171,13 +171,13 @@ def _around(unit: int) -> list[int]:
     ]
     seconds = [(date - dt.date(1970, 1, 1)).days * 86_400 for date in dates] + [253_402_300_800, 300_000_000_000]
     for zone in ZONES:
-        found = clocks.clock(zone_of(zone)).local
-        if found.constant is None:
-            starts = found.long.starts[1:]
+        local = clocks.clock(zone_of(zone)).local
+        if local.constant is None:
+            starts = local.long.starts[1:]
             seconds += [
                 *starts[::31].tolist(),
                 *(starts[-3:] + 8 * clocks.CYCLE).tolist(),
-                *found.near.starts[1:][-2:].tolist(),
+                *local.near.starts[1:][-2:].tolist(),
             ]
     return [s * SECOND // unit for s in seconds]
 
@@ -241,16 +241,16 @@ def test_a_steady_key_divides_the_values(data: st.DataObject, case: Case, zone: 
     if key == key_range(type_)[0] or (function.is_steady is not None and not function.is_steady(key)):
         return
     others = data.draw(st.lists(keys(type_), min_size=4, max_size=4))
-    found = on(function, case, [interval(type_, [key - 1, key, *others], [key - 1, key, *others])])
-    if found.fails[:2].any():
+    values = on(function, case, [interval(type_, [key - 1, key, *others], [key - 1, key, *others])])
+    if values.fails[:2].any():
         return
     for i, other in enumerate(others, start=2):
-        if found.fails[i]:
+        if values.fails[i]:
             continue
         if other < key:
-            assert at_least(found.upper.take([0]), found.upper.take([i])).all(), (case.sql, zone, key, other)
+            assert at_least(values.upper.take([0]), values.upper.take([i])).all(), (case.sql, zone, key, other)
         else:
-            assert at_least(found.lower.take([i]), found.lower.take([1])).all(), (case.sql, zone, key, other)
+            assert at_least(values.lower.take([i]), values.lower.take([1])).all(), (case.sql, zone, key, other)
 
 
 def test_most_keys_are_steady() -> None:
@@ -283,10 +283,10 @@ def test_what_is_not_known_before_1970_is_not_a_failure() -> None:
     year = temporal.RULES["year"]([Argument(INSTANT)], zone)
     day = temporal.cast(INSTANT, DATE, zone)
     assert year is not None and day is not None
-    found = year.bounds([interval(INSTANT, instants, instants)])
-    assert found.lower.words[0].tolist() == found.upper.words[0].tolist() == [1900] and not found.fails.any()
-    found = day.bounds([interval(INSTANT, instants, instants)])
-    assert 0 < found.upper.words[0][0] - found.lower.words[0][0] <= 2 and not found.fails.any()
+    years = year.bounds([interval(INSTANT, instants, instants)])
+    assert years.lower.words[0].tolist() == years.upper.words[0].tolist() == [1900] and not years.fails.any()
+    days = day.bounds([interval(INSTANT, instants, instants)])
+    assert 0 < days.upper.words[0][0] - days.lower.words[0][0] <= 2 and not days.fails.any()
 
 
 # ---- clocks ----------------------------------------------------------------------------------------------------------
@@ -297,10 +297,10 @@ def test_what_is_not_known_before_1970_is_not_a_failure() -> None:
 )
 def test_clocks_are_those_of_zoneinfo(name: str, instants: list[int]) -> None:
     zone = ZoneInfo(name)
-    found = clocks.clock(zone).local
-    changes = [] if found.constant is not None else found.near.starts[1:].tolist()
+    local = clocks.clock(zone).local
+    changes = [] if local.constant is not None else local.near.starts[1:].tolist()
     instants = [s for s in (*instants, *changes, *(c - 1 for c in changes)) if s >= clocks.agreed(zone)]
-    lower, upper = found.hull(np.array(instants), np.array(instants))
+    lower, upper = local.hull(np.array(instants), np.array(instants))
     expected = [s + int(dt.datetime.fromtimestamp(s, zone).utcoffset().total_seconds()) for s in instants]  # type: ignore[union-attr]
     assert lower.tolist() == expected == upper.tolist()
 
@@ -347,14 +347,14 @@ def test_values_are_those_of_spark(spark: SparkSession, zone: str) -> None:
         argument: points(rows.schema.field(c).type, keys_of(rows[c].combine_chunks()))
         for argument, c in COLUMNS.items()
     }
-    found = []
+    intervals = []
     for case in CASES:
         function = case.function(zone)
         assert function is not None
-        found.append(on(function, case, [inputs[a.type] for a in case.arguments if a.key is None]))
-    answers = _ask(spark, rows, zone, found)
+        intervals.append(on(function, case, [inputs[a.type] for a in case.arguments if a.key is None]))
+    answers = _ask(spark, rows, zone, intervals)
     exact = 0
-    for case, ours, theirs in zip(CASES, found, answers, strict=True):
+    for case, ours, theirs in zip(CASES, intervals, answers, strict=True):
         assert _same_type(theirs.type, ours.type), case.sql
         kept = np.flatnonzero(~ours.fails)
         lower, upper, key = ours.lower.take(kept), ours.upper.take(kept), keys_of(theirs).take(kept)
@@ -365,9 +365,9 @@ def test_values_are_those_of_spark(spark: SparkSession, zone: str) -> None:
     assert exact > 0.6 * len(CASES) * len(rows)
 
 
-def _ask(spark: SparkSession, rows: pa.Table, zone: str, found: list[Interval]) -> list[pa.Array]:
+def _ask(spark: SparkSession, rows: pa.Table, zone: str, intervals: list[Interval]) -> list[pa.Array]:
     """What Spark says of every case on the rows where ours does not fail, and NULL on the others."""
-    for i, ours in enumerate(found):
+    for i, ours in enumerate(intervals):
         rows = rows.append_column(f"works{i}", pa.array(~ours.fails))
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     schema = ", ".join(f"{name} {_ddl(rows.schema.field(name).type)}" for name in rows.column_names)

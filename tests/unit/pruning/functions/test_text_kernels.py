@@ -14,9 +14,9 @@ NO_UTF8 = b"a\xff b"
 def computed(function: OnRows, *texts: str | bytes | None, locale: str = "") -> list[object]:
     """The values of a function, or "?" where only Spark knows them."""
     binary = pa.array([text.encode() if isinstance(text, str) else text for text in texts], pa.binary())
-    found = function.compute([pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())], locale)
-    values = found.values.cast(pa.binary()).to_pylist()
-    return ["?" if u else _text(v) for v, u in zip(values, found.unknown.tolist(), strict=True)]
+    answer = function.compute([pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())], locale)
+    values = answer.values.cast(pa.binary()).to_pylist()
+    return ["?" if u else _text(v) for v, u in zip(values, answer.unknown.tolist(), strict=True)]
 
 
 def _text(value: bytes | None) -> object:
@@ -45,8 +45,8 @@ def test_words_begin_after_spaces_only() -> None:
 
 def test_words_of_a_slice_begin_where_its_texts_do() -> None:
     whole = pa.array(["zz", None, "ab cd", "ef"])
-    found = kernels.INITCAP.compute([whole.slice(1, 2)], "")
-    assert found.values.to_pylist() == [None, "Ab Cd"]
+    answer = kernels.INITCAP.compute([whole.slice(1, 2)], "")
+    assert answer.values.to_pylist() == [None, "Ab Cd"]
 
 
 def test_only_spaces_are_trimmed_whatever_the_bytes() -> None:

@@ -139,14 +139,14 @@ def cycled(values: list[object], n: int, type_: pa.DataType) -> pa.Array:
 
 def table() -> pa.Table:
     """Many moments beside a few numbers and texts."""
-    found = moments()
-    n = len(found)
-    seconds = [m and int(m.replace(tzinfo=dt.UTC).timestamp()) for m in found]
+    times = moments()
+    n = len(times)
+    seconds = [m and int(m.replace(tzinfo=dt.UTC).timestamp()) for m in times]
     money = [Decimal(cents) / 100 for cents in (-150, -1, 0, 1, 99, 144, 145, 150, 155, 10**7)]
     columns = [
-        pa.array([m and m.replace(tzinfo=dt.UTC) for m in found], INSTANT),
-        pa.array(found, LOCAL),
-        pa.array([m and m.date() for m in found], pa.date32()),
+        pa.array([m and m.replace(tzinfo=dt.UTC) for m in times], INSTANT),
+        pa.array(times, LOCAL),
+        pa.array([m and m.date() for m in times], pa.date32()),
         cycled([None, *range(-6, 9), 10**6], n, pa.int32()),
         pa.array(seconds, pa.int64()),
         cycled([None, -1.0, -0.5, -0.0, 0.0, 1.5, 1.5000000000000002, 2.0, 2.9, 3.0, 1e9], n, pa.float64()),
@@ -165,8 +165,8 @@ def test_rows_are_those_of_spark(spark: SparkSession, zone: str) -> None:
     answers = ask(spark.createDataFrame(rows, spark_schema(rows.schema)).repartition(1), PREDICATES)
     (batch,) = rows.combine_chunks().to_batches()
     for predicate in PREDICATES:
-        found = truth(bind(parse(predicate), SCHEMA, session_time_zone=zone), batch).tolist()
-        assert found == [OUTCOME[answers.truth[predicate][rid]] for rid in range(len(rows))], predicate
+        outcomes = truth(bind(parse(predicate), SCHEMA, session_time_zone=zone), batch).tolist()
+        assert outcomes == [OUTCOME[answers.truth[predicate][rid]] for rid in range(len(rows))], predicate
 
 
 # ---- what is pulled back, and what is not ----------------------------------------------------------------------------
@@ -306,19 +306,19 @@ def keys_near(type_: pa.DataType) -> st.SearchStrategy[int]:
     return st.one_of(usual, usual, ends, st.integers(least, greatest)).map(lambda k: min(max(k, least), greatest))
 
 
-def keys(type_: pa.DataType, found: list[int]) -> Keys:
+def keys(type_: pa.DataType, numbers: list[int]) -> Keys:
     if kind_of(type_) is Kind.WORD:
-        return Keys(Kind.WORD, (np.array(found, np.int64),))
-    high, low = [k >> 64 for k in found], [k & (2**64 - 1) for k in found]
+        return Keys(Kind.WORD, (np.array(numbers, np.int64),))
+    high, low = [k >> 64 for k in numbers], [k & (2**64 - 1) for k in numbers]
     return Keys(Kind.WIDE, (np.array(high, np.int64), np.array(low, np.uint64)))
 
 
-def on_points(operand: Operand, column: str, found: list[int]) -> Interval:
+def on_points(operand: Operand, column: str, numbers: list[int]) -> Interval:
     """The operand on rows with these keys."""
     type_ = SCHEMA.field(column).type
-    values = points(type_, keys(type_, found))
+    values = points(type_, keys(type_, numbers))
     zones = Zones(values.lower, values.upper, values.value, values.null)
-    return interval_of(operand, ColumnSubset(len(found), {Field((column,), type_): zones}, single=True))
+    return interval_of(operand, ColumnSubset(len(numbers), {Field((column,), type_): zones}, single=True))
 
 
 def ranges_near(values: list[Key], kind: Kind) -> st.SearchStrategy[RangeSet]:
@@ -352,22 +352,22 @@ def test_a_set_pulled_back_is_where_the_function_lies_in_it(
     assert kind is not None
     values = [seen.lower.at(i) for i in range(len(some)) if not seen.fails[i]]
     ranges = data.draw(ranges_near(values, kind))
-    found = pull_back(operand, ranges)
-    event("pulled back" if found else f"not pulled back: {text}")
-    if found is None:
+    pulled = pull_back(operand, ranges)
+    event("pulled back" if pulled else f"not pulled back: {text}")
+    if pulled is None:
         return
     least, greatest = key_range(type_)
-    edges = [*found.ranges.thresholds.tolist(), *([] if found.fails is None else found.fails.thresholds.tolist())]
+    edges = [*pulled.ranges.thresholds.tolist(), *([] if pulled.fails is None else pulled.fails.thresholds.tolist())]
     near = [min(max(edge + step, least), greatest) for edge in edges for step in (-1, 0, 1)]
     asked = list(dict.fromkeys([*some, *near, least, greatest]))
     if is_float(type_):
         asked = [key for key in asked if keys_of(pa.array([float_of(key)])).at(0) == key]
     result, where = on_points(operand, column, asked), keys(type_, asked)
-    fails = np.zeros(len(asked), bool) if found.fails is None else found.fails.contains(where)
+    fails = np.zeros(len(asked), bool) if pulled.fails is None else pulled.fails.contains(where)
     assert fails.tolist() == result.fails.tolist(), (text, asked)
     known = result.is_point & ~fails
     inside = ranges.contains(result.lower)
-    assert (found.ranges.contains(where) == inside)[known].all(), (text, zone, asked, ranges.thresholds.tolist())
+    assert (pulled.ranges.contains(where) == inside)[known].all(), (text, zone, asked, ranges.thresholds.tolist())
 
 
 def float_of(key: int) -> float:

@@ -399,11 +399,11 @@ def coercions() -> list[Coercion]:
     head, *lines = COERCIONS.strip().splitlines()
     width = len(COLUMNS)
     assert head.split() == list(COLUMNS)
-    found = []
+    cells = []
     for line in lines:
         *literal, marks = line.rsplit(maxsplit=width)[0], line.split()[-width:]
-        found += [Coercion(c, literal[0], mark) for c, mark in zip(COLUMNS, marks, strict=True)]
-    return found
+        cells += [Coercion(c, literal[0], mark) for c, mark in zip(COLUMNS, marks, strict=True)]
+    return cells
 
 
 def rows_of_all_types() -> pa.Table:
@@ -427,10 +427,10 @@ def test_literals_of_other_types_bind_as_the_table_says() -> None:
     for cell in coercions():
         for condition in cell.conditions:
             try:
-                found = "=" if is_supported(bind(parse(condition), schema, session_time_zone="Europe/Paris")) else "?"
+                mark = "=" if is_supported(bind(parse(condition), schema, session_time_zone="Europe/Paris")) else "?"
             except IncomparableLiteral:
-                found = "!"
-            assert found == cell.binds(condition), condition
+                mark = "!"
+            assert mark == cell.binds(condition), condition
 
 
 def test_literals_of_other_types_have_the_answers_of_spark(spark: SparkSession, all_types: DataFrame) -> None:

@@ -101,7 +101,7 @@ def arrays(draw: st.DrawFn, beside: pa.DataType | None = None) -> pa.Array:
 
 def family(type_: pa.DataType) -> str:
     name = str(type_)
-    return next((each for each in ("time", "date", "bin", "str", "bool") if each in name), "number").replace(
+    return next((part for part in ("time", "date", "bin", "str", "bool") if part in name), "number").replace(
         "date", "time"
     )
 
@@ -146,8 +146,8 @@ def test_an_array_asks_for_what_its_literals_ask_for(
     literals = In(Column(("x",)), tuple(map(literal, python_values(array))))
     assert isinstance(given_array.literals, ValueList) or not len(array) or pa.types.is_uint64(array.type)
     predicates = (~given_array, ~literals) if negated else (given_array, literals)
-    found, expected = (asked(predicate, column, zone) for predicate in predicates)
-    assert found == expected
+    by_array, expected = (asked(predicate, column, zone) for predicate in predicates)
+    assert by_array == expected
 
 
 @given(arrays())
@@ -196,9 +196,9 @@ def test_numpy_times_are_dates_or_times_without_zone(dtype: str, moments: list[d
 
 def test_masked_values_are_null() -> None:
     values = np.ma.array(np.arange(3 * FEW), mask=[False, True, False] * FEW)  # type: ignore[no-untyped-call]
-    found = listed(values)
-    assert isinstance(found, ValueList)
-    assert {each.value for each in found} == {None, *(i for i in range(3 * FEW) if i % 3 != 1)}
+    literals = listed(values)
+    assert isinstance(literals, ValueList)
+    assert {entry.value for entry in literals} == {None, *(i for i in range(3 * FEW) if i % 3 != 1)}
     assert listed(np.ma.array([1, 2], mask=[True, False])) == (  # type: ignore[no-untyped-call]
         Literal(2, "int"),
         Literal(None, "null"),
@@ -308,8 +308,8 @@ BIG = np.arange(-100, 200_000, 3)
 
 def test_values_beyond_the_column_match_nothing() -> None:
     batch = pa.record_batch({"x": pa.array([-128, 0, 2, 127, None], pa.int8())})
-    found = truth(bind(sec.col("x").isin(BIG), batch.schema), batch)
-    assert found.tolist() == [FALSE, FALSE, TRUE, FALSE, NULL]
+    outcomes = truth(bind(sec.col("x").isin(BIG), batch.schema), batch)
+    assert outcomes.tolist() == [FALSE, FALSE, TRUE, FALSE, NULL]
 
 
 def test_null_in_a_long_list() -> None:
@@ -333,9 +333,9 @@ def test_an_empty_list_is_false_on_null_too(values: Any) -> None:
 def test_nan_and_both_zeros() -> None:
     batch = pa.record_batch({"x": [0.0, -0.0, float("nan"), 1.0]})
     for listed_float in (float("nan"), -0.0, 0.0):
-        found = truth(bind(sec.col("x").isin(np.full(100, listed_float)), batch.schema), batch).tolist()
+        outcomes = truth(bind(sec.col("x").isin(np.full(100, listed_float)), batch.schema), batch).tolist()
         expected = [FALSE, FALSE, TRUE, FALSE] if listed_float != listed_float else [TRUE, TRUE, FALSE, FALSE]
-        assert found == expected
+        assert outcomes == expected
 
 
 def test_spark_reads_the_text_of_lists_as_they_are_meant(spark: SparkSession, tmp_path: Path) -> None:
@@ -366,7 +366,8 @@ def test_spark_reads_the_text_of_lists_as_they_are_meant(spark: SparkSession, tm
         "ts": [rows["ts"].take(some), rows["local"].take(some), rows["day"].take(some)],
         "local": [rows["local"].take(some), rows["local"].take(some).to_numpy(), rows["day"].take(some)],
     }
-    asked = {str(found): found for name in lists for values in lists[name] for found in [sec.col(name).isin(values)]}
+    predicates = [sec.col(name).isin(values) for name in lists for values in lists[name]]
+    asked = {str(predicate): predicate for predicate in predicates}
     answers = ask(spark.read.parquet(str(tmp_path)), list(asked)).truth
     for text, predicate in asked.items():
         assert isinstance(predicate, In)

@@ -75,7 +75,7 @@ def manifest_of(entry: Entry) -> Manifest:
     row |= {"content": entry.content, "path": entry.path, "sequence": entry.sequence, "spec": entry.spec}
     row |= {"format": "PUFFIN" if entry.is_vector else "PARQUET", "referenced": entry.referenced}
     fields = SPECS[entry.spec]
-    partition = {each.id: pa.array([value], pa.int32()) for each, value in zip(fields, entry.partition, strict=True)}
+    partition = {field.id: pa.array([value], pa.int32()) for field, value in zip(fields, entry.partition, strict=True)}
     nothing = ByField(np.zeros(0, np.int32), np.zeros(0, np.int32), pa.nulls(0, pa.int64()))
     sides = [
         ByField(np.zeros(1, np.int32), np.array([FILE_PATH], np.int32), pa.array([side.encode()], pa.binary()))
@@ -104,23 +104,25 @@ def applies(delete: Entry, data: Entry) -> bool:
 @examples(300)
 def test_matches_are_those_of_the_specification(data: tuple[Entry, ...], deletes: list[Entry]) -> None:
     index = DeleteFileIndex(
-        Entries([manifest_of(each) for each in deletes]),
-        Entries([manifest_of(each) for each in data]),
-        np.argsort([each.path for each in data]).astype(np.int64),
+        Entries([manifest_of(entry) for entry in deletes]),
+        Entries([manifest_of(entry) for entry in data]),
+        np.argsort([entry.path for entry in data]).astype(np.int64),
         SPECS,
     )
     expected = []
-    for ordinal, each in enumerate(sorted(data, key=lambda each: each.path)):
-        own = [i for i, delete in enumerate(deletes) if applies(delete, each)]
-        vectors = any(deletes[i].is_vector for i in own)
-        own = [i for i in own if deletes[i].is_vector or deletes[i].content == EQUALITY_DELETES or not vectors]
-        expected += [(ordinal, i) for i in own]
-    found = index.matches(np.arange(len(data)))
-    assert list(zip(found.data.tolist(), found.delete.tolist(), strict=True)) == expected
+    for ordinal, entry in enumerate(sorted(data, key=lambda entry: entry.path)):
+        applicable = [i for i, delete in enumerate(deletes) if applies(delete, entry)]
+        vectors = any(deletes[i].is_vector for i in applicable)
+        applicable = [
+            i for i in applicable if deletes[i].is_vector or deletes[i].content == EQUALITY_DELETES or not vectors
+        ]
+        expected += [(ordinal, i) for i in applicable]
+    matches = index.matches(np.arange(len(data)))
+    assert list(zip(matches.data.tolist(), matches.delete.tolist(), strict=True)) == expected
     some = np.arange(0, len(data), 2)
     of_some = index.matches(some)
-    mine = [pair for pair in expected if pair[0] % 2 == 0]
-    assert list(zip(of_some.data.tolist(), of_some.delete.tolist(), strict=True)) == mine
+    expected_of_some = [pair for pair in expected if pair[0] % 2 == 0]
+    assert list(zip(of_some.data.tolist(), of_some.delete.tolist(), strict=True)) == expected_of_some
     assert np.flatnonzero(index.touched).tolist() == sorted({ordinal for ordinal, _ in expected})
 
 
@@ -180,10 +182,10 @@ def test_rows_survive_that_nothing_deletes(
     fields = deletions.fields([ID])
     positions_in_file = np.arange(first_row, first_row + len(rows))
     parts = [(batch.slice(i, cut), positions_in_file[i : i + cut]) for i in range(0, len(rows), cut)]
-    found = [
+    survivors = [
         (row["id"], row["f"])
         for part, at in parts
         for row in part.filter(pa.array(deletions.alive(part, at, fields))).to_pylist()
     ]
     assert [field.name for field in fields] == ["id", "f"]
-    assert list(map(repr, found)) == list(map(repr, expected))
+    assert list(map(repr, survivors)) == list(map(repr, expected))

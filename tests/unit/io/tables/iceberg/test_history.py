@@ -30,20 +30,20 @@ def events(catalog: Catalog) -> Table:
 
 
 def snapshots(table: Table) -> list[int]:
-    return [each.snapshot_id for each in table.metadata.snapshots]
+    return [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
 
 
 def new(table: Table | AnyTable, since: int) -> list[int]:
-    found: list[int] = sorted(sec.prune(table, "true", since=since).to_arrow()["id"].to_pylist())
-    return found
+    ids: list[int] = sorted(sec.prune(table, "true", since=since).to_arrow()["id"].to_pylist())
+    return ids
 
 
 def edit_metadata(table: Table, edit: object) -> None:
     """Writes the newest metadata file anew."""
     path = Path(table.metadata_location.removeprefix("file://"))
-    told = json.loads(path.read_text())
-    edit(told)  # type: ignore[operator]
-    path.write_text(json.dumps(told))
+    metadata = json.loads(path.read_text())
+    edit(metadata)  # type: ignore[operator]
+    path.write_text(json.dumps(metadata))
 
 
 def test_new_rows(catalog: Catalog, events: Table) -> None:
@@ -62,10 +62,10 @@ def test_aggregates_of_new_rows(events: Table) -> None:
     table = sec.open_table(events)
 
     def counted(since: int, where: str) -> list[dict[str, int | None]]:
-        found: list[dict[str, int | None]] = sec.aggregate(
+        answer: list[dict[str, int | None]] = sec.aggregate(
             table, "count(*) AS n, min(id) AS id", where, since=since, params={"least": 2}
         ).to_pylist()
-        return found
+        return answer
 
     assert counted(first, "true") == [{"n": 2, "id": 1}]
     assert counted(first, "id >= :least") == [{"n": 1, "id": 2}]
@@ -90,8 +90,8 @@ def test_no_ancestor(catalog: Catalog, events: Table) -> None:
 def test_expired_snapshots_between(catalog: Catalog, events: Table) -> None:
     first, second, third = snapshots(events)
 
-    def expire(told: dict[str, list[dict[str, int]]]) -> None:
-        told["snapshots"] = [each for each in told["snapshots"] if each["snapshot-id"] != second]
+    def expire(metadata: dict[str, list[dict[str, int]]]) -> None:
+        metadata["snapshots"] = [snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] != second]
 
     edit_metadata(events, expire)
     with pytest.raises(UnknownSnapshot, match=f"{first} .* no known ancestor of snapshot {third}.*expired"):
@@ -101,9 +101,9 @@ def test_expired_snapshots_between(catalog: Catalog, events: Table) -> None:
 def test_a_snapshot_that_does_not_say_what_it_did_appended(catalog: Catalog, events: Table) -> None:
     first, *_ = snapshots(events)
 
-    def forget(told: dict[str, list[dict[str, object]]]) -> None:
-        for each in told["snapshots"]:
-            del each["summary"]
+    def forget(metadata: dict[str, list[dict[str, object]]]) -> None:
+        for snapshot in metadata["snapshots"]:
+            del snapshot["summary"]
 
     edit_metadata(events, forget)
     assert new(sec.open_table("db.events", catalog=catalog), first) == [1, 2]
@@ -127,9 +127,9 @@ def test_files_whose_snapshot_is_not_told_are_new(events: Table) -> None:
     """Beside ids that no float holds."""
     first, *_ = snapshots(events)
     files = pa.record_batch({"snapshot_id": pa.array([None, 2**62 + 1])})
-    told = _added_by(files).tolist()
-    assert told[1] == 2**62 + 1
+    added_by = _added_by(files).tolist()
+    assert added_by[1] == 2**62 + 1
     table = sec.open_table(events)
     assert isinstance(table, IcebergTable)
     origins = _Origins(table.snapshot(), {})
-    assert [origins.of(each) for each in [told[0], first]] == [{True}, {False}]
+    assert [origins.of(snapshot_id) for snapshot_id in [added_by[0], first]] == [{True}, {False}]

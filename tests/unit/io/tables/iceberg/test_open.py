@@ -30,7 +30,7 @@ def events(catalog: Catalog) -> Table:
     table = catalog.create_table("db.events", SCHEMA)
     for i in range(3):
         table.append(rows(i))
-    first, second, _ = (each.snapshot_id for each in table.metadata.snapshots)
+    first, second, _ = (table_snapshot.snapshot_id for table_snapshot in table.metadata.snapshots)
     table.manage_snapshots().create_branch(first, "old").create_tag(second, "named").commit()
     return table.refresh()
 
@@ -93,8 +93,10 @@ def test_of_two_newest_files_a_catalog_has_to_tell(events: Table) -> None:
 
 def test_snapshots_of_the_past(events: Table) -> None:
     first, second, third = events.metadata.snapshots
-    opened = [sec.open_table(events, snapshot_id=each.snapshot_id) for each in (first, second, third)]
-    assert [ids(each) for each in opened] == [[0], [0, 1], [0, 1, 2]]
+    opened = [
+        sec.open_table(events, snapshot_id=table_snapshot.snapshot_id) for table_snapshot in (first, second, third)
+    ]
+    assert [ids(table) for table in opened] == [[0], [0, 1], [0, 1, 2]]
     assert ids(sec.open_table(events, ref="old")) == [0]
     assert ids(sec.open_table(events, ref="named")) == [0, 1]
     moment = dt.datetime.fromtimestamp(second.timestamp_ms / 1000, dt.UTC)
@@ -172,12 +174,12 @@ def test_other_formats_of_files_are_refused_by_name(events: Table, monkeypatch: 
     real = snapshot.read_manifest
 
     def orc(io: Any, manifest: Any) -> Any:
-        found = real(io, manifest)
-        formats = pa.array(["ORC"] * found.files.num_rows)
-        at = found.files.schema.get_field_index("format")
-        columns = [*found.files.columns[:at], formats, *found.files.columns[at + 1 :]]
-        return type(found)(
-            pa.RecordBatch.from_arrays(columns, schema=found.files.schema), *list(vars(found).values())[1:]
+        contents = real(io, manifest)
+        formats = pa.array(["ORC"] * contents.files.num_rows)
+        at = contents.files.schema.get_field_index("format")
+        columns = [*contents.files.columns[:at], formats, *contents.files.columns[at + 1 :]]
+        return type(contents)(
+            pa.RecordBatch.from_arrays(columns, schema=contents.files.schema), *list(vars(contents).values())[1:]
         )
 
     monkeypatch.setattr(snapshot, "read_manifest", orc)
@@ -191,15 +193,15 @@ def test_other_formats_of_files_are_refused_by_name(events: Table, monkeypatch: 
 @pytest.fixture
 def read_manifests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The manifests that are read from now on."""
-    found: list[str] = []
+    paths: list[str] = []
     real = snapshot.read_manifest
 
     def counted(io: Any, manifest: Any) -> Any:
-        found.append(manifest.manifest_path)
+        paths.append(manifest.manifest_path)
         return real(io, manifest)
 
     monkeypatch.setattr(snapshot, "read_manifest", counted)
-    yield found
+    yield paths
 
 
 def test_a_new_snapshot_reads_new_manifests_only(events: Table, read_manifests: list[str]) -> None:
@@ -277,11 +279,11 @@ def test_a_table_that_was_made_again_is_another(catalog: Catalog, events: Table,
     other.append(rows(8))
     root = tmp_path / "hadoop" / "metadata"
     root.mkdir(parents=True)
-    found = []
+    tables = []
     for table in (events, other.refresh()):
         shutil.copy(table.metadata_location.removeprefix("file://"), root / "v1.metadata.json")
-        found.append(sec.open_table(tmp_path / "hadoop") if not found else found[0])
-        assert ids(found[-1]) == ([0, 1, 2] if table is events else [8])
+        tables.append(sec.open_table(tmp_path / "hadoop") if not tables else tables[0])
+        assert ids(tables[-1]) == ([0, 1, 2] if table is events else [8])
 
 
 def test_a_vanished_file_ends_the_patience(events: Table) -> None:

@@ -91,7 +91,7 @@ def partition_array(value: Any, type_: Any) -> pa.Array:
     return pa.array([value.bytes if isinstance(value, uuid.UUID) else value], _PARTITION_TYPES[type(type_)])
 
 
-@pytest.mark.parametrize(("transform", "type_"), TRANSFORMS, ids=lambda each: str(each))
+@pytest.mark.parametrize(("transform", "type_"), TRANSFORMS, ids=lambda parameter: str(parameter))
 def test_a_value_lies_within_the_bounds_of_its_partition(transform: Any, type_: Any) -> None:
     field = partition_field(1000, 1, str(transform))
 
@@ -104,9 +104,9 @@ def test_a_value_lies_within_the_bounds_of_its_partition(transform: Any, type_: 
             return  # PyIceberg cuts the least integers to less than a manifest can hold
         if isinstance(result, LongType) and not -(2**63) <= cut < 2**63:
             return
-        values, own = partition_array(cut, result), array_of(value, type_)
+        values, array = partition_array(cut, result), array_of(value, type_)
         bounds = source_bounds(field, values, arrow_type(type_))
-        key = keys_of(own).at(0)
+        key = keys_of(array).at(0)
         if bounds is not None:
             for side, bound in ((1, bounds.lower), (-1, bounds.upper)):
                 if bound.is_valid()[0].as_py():
@@ -174,21 +174,23 @@ def test_null_partitions_have_no_bounds() -> None:
 SINGLE = {**VALUES, BooleanType(): st.booleans(), FloatType(): st.floats(width=32), DoubleType(): st.floats()}
 
 
-@pytest.mark.parametrize("type_", [each for each in SINGLE if not isinstance(each, UUIDType)], ids=str)
+@pytest.mark.parametrize(
+    "type_", [iceberg_type for iceberg_type in SINGLE if not isinstance(iceberg_type, UUIDType)], ids=str
+)
 def test_single_values_are_read_as_pyiceberg_writes_them(type_: Any) -> None:
     arrow = arrow_type(type_)
 
     @given(st.lists(SINGLE[type_], max_size=4))
     @examples(100)
     def check(values: list[Any]) -> None:
-        found = decoded(pa.array([None, *(to_bytes(type_, value) for value in values)], pa.binary()), arrow)
-        assert not found[0].is_valid
-        for own, value in zip(found[1:], values, strict=True):
+        read = decoded(pa.array([None, *(to_bytes(type_, value) for value in values)], pa.binary()), arrow)
+        assert not read[0].is_valid
+        for single, value in zip(read[1:], values, strict=True):
             if isinstance(value, float) and np.isnan(value):
-                assert not own.is_valid
+                assert not single.is_valid
             else:
                 one = array_of(value, type_)
-                assert own.cast(one.type).as_py() == one[0].as_py()
+                assert single.cast(one.type).as_py() == one[0].as_py()
 
     check()
 
@@ -213,8 +215,8 @@ def test_c13_bounds_of_before_a_promotion(stored: Any, type_: pa.DataType, value
 @examples(300)
 def test_bytes_that_are_no_value_are_unknown(data: bytes, type_: pa.DataType) -> None:
     """Nothing is raised, and lengths are looked at."""
-    found = decoded(pa.array([data], pa.binary()), type_)
-    assert len(found) == 1
+    read = decoded(pa.array([data], pa.binary()), type_)
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize(
@@ -237,8 +239,8 @@ def test_partition_values_are_values_of_the_column(
     stored: pa.DataType, type_: pa.DataType, value: Any, expected: Any
 ) -> None:
     """As they are now: a day may have been promoted to a timestamp."""
-    found = typed(pa.array([value], stored), type_)
-    assert (None if found is None else found[0].as_py()) == expected
+    values = typed(pa.array([value], stored), type_)
+    assert (None if values is None else values[0].as_py()) == expected
 
 
 def test_a_column_that_files_lack_has_the_value_of_its_partition() -> None:

@@ -88,7 +88,7 @@ def test_blocks_without_a_row_are_left_out(indexed: bool, monkeypatch: pytest.Mo
         assert plan.affected().whole == sorted(made_.paths)
         assert plan.why(first, 1).stage == "deletes"
         assert sec.prune(made_.table, "k >= 0", limit=3, strict=True).to_arrow().num_rows == 3
-        (stage,) = [each for each in plan.report.stages if each.name == "deletes"]
+        (stage,) = [stage_report for stage_report in plan.report.stages if stage_report.name == "deletes"]
         assert (stage.before.blocks, stage.after.blocks) == (5, 4)
         assert stage.notes == ("deleted positions of 2 files looked at",)
 
@@ -133,15 +133,15 @@ def test_equality_deletes_are_read_once(indexed: bool, monkeypatch: pytest.Monke
         opened: list[str] = []
         real = row_deletes.open_parquet
 
-        def noted(filesystem: Any, path: str, shown: str, *listed: Any) -> Any:
-            opened.append(shown)
-            return real(filesystem, path, shown, *listed)
+        def noted(filesystem: Any, path: str, redacted: str, *listed: Any) -> Any:
+            opened.append(redacted)
+            return real(filesystem, path, redacted, *listed)
 
         monkeypatch.setattr(row_deletes, "open_parquet", noted)
         plan = sec.prune(made_.table, "k >= 0", strict=True)
         assert plan.count() == plan.to_arrow().num_rows == 38
-        found = sec.aggregate(made_.table, "count(*) AS n, min(s) AS s, max(f) AS f", "k >= 0")
-        assert found.to_pylist() == [{"n": 38, "s": "a", "f": 19.0}]
+        answer = sec.aggregate(made_.table, "count(*) AS n, min(s) AS s, max(f) AS f", "k >= 0")
+        assert answer.to_pylist() == [{"n": 38, "s": "a", "f": 19.0}]
         assert sec.prune(made_.table, "k = 3 OR k = 25 OR k = 4", strict=True).count() == 1
         deletes = [path for path in opened if path.endswith("-deletes.parquet")]
         assert len(deletes) == 1

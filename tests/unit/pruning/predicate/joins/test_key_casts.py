@@ -39,8 +39,8 @@ DAY = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     ],
 )
 def test_a_key_is_the_one_value_that_equals_it(type_: pa.DataType, keys: pa.Array, expected: list[Any]) -> None:
-    found = cast_keys(Field(("x",), type_), keys, BINDER)
-    assert found.type == type_ and found.to_pylist() == expected
+    cast = cast_keys(Field(("x",), type_), keys, BINDER)
+    assert cast.type == type_ and cast.to_pylist() == expected
 
 
 @pytest.mark.parametrize(
