@@ -51,7 +51,7 @@ def variables(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", [*FOLDERS, "tests"])
 def test_variables_say_what_they_hold(folder: str) -> None:
     parsed = modules(ROOT, folder)
     vague = [
