@@ -29,6 +29,7 @@ from secateur.pruning.predicate.parse import parse
 from secateur.pruning.rows import matching_rows
 from secateur.scan import Scan
 from tests.support.local_build import index_here
+from tests.support.lying_index import element, lie_in_segment
 from tests.support.profiles import by_profile, examples
 from tests.support.row_histories import HISTORIES
 from tests.support.strategies import connected
@@ -342,6 +343,39 @@ def test_an_audit_reads_what_was_remembered(lake: Lake) -> None:
     with pytest.raises(AuditFailed, match="an earlier read of the same condition"):
         sec.prune(table, "s = 'ab'", audit=1.0)
     assert ids(sec.prune(table, "s = 'ab'").to_arrow(["rid"])) == lake.matching("s = 'ab'")
+
+
+PAGE_LOWER = 2  # of the arrays of pages
+
+
+def in_two_pages(root: Path) -> tuple[Table, str]:
+    """One block of two pages, an index of it, and a predicate that is TRUE on a row of the first page."""
+    pages = {"write_page_index": True, "max_rows_per_page": 5, "write_batch_size": 1}
+    write_file(root / "a.parquet", {"i": [10, 11, 12, 13, 14, 15, 17, 18, 19, 20]}, **pages)
+    index_here(sec.open_table(root), BuildOptions())
+    return sec.open_table(root), "i IN (14, 16)"
+
+
+def test_c51_a_verdict_that_rests_on_wrong_bounds_of_pages_goes_with_the_index(tmp_path: Path) -> None:
+    table, sql = in_two_pages(tmp_path)
+    lie_in_segment(tmp_path / "_secateur", "page/0", element(PAGE_LOWER, 0, 15))
+    wrong = sec.prune(sec.open_table(tmp_path), sql)
+    assert (wrong.count(), wrong.residuals.whole is None) == (0, False)
+    assert survivors(sec.open_table(tmp_path), sql) == 0, "as long as that index is there"
+    sec.drop_index(table)
+    assert sec.prune(sec.open_table(tmp_path), sql).count() == 1
+    index_here(sec.open_table(tmp_path), BuildOptions())
+    assert sec.prune(sec.open_table(tmp_path), sql).count() == 1
+
+
+def test_a_verdict_of_rows_that_were_all_looked_at_outlives_the_index(lake: Lake) -> None:
+    table, sql = sec.open_table(lake.root), "i % 7 = 3"
+    index_here(table, BuildOptions())
+    sec.prune(table, sql).to_arrow()
+    nothing = without_match(lake, sql)
+    assert survivors(table, sql) == 16 - nothing < 16
+    index_here(table, BuildOptions(segment_blocks=4))
+    assert survivors(table, sql) == 16 - nothing
 
 
 def test_it_is_bounded_and_can_be_turned_off(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ current one.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from secateur.arrays import text_parts
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, is_repeated, read_contents
-from secateur.index.file_names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, require_names
+from secateur.index.file_names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, build_of, require_names
 from secateur.index.filters.bloom_matrix import BloomMatrices, bloom_matrices_of
 from secateur.index.identity import listing_id
 from secateur.index.model import (
@@ -187,6 +188,11 @@ class Snapshot:
     def file_counts(self) -> FileCounts:
         """The counts of every file. Raises IndexFault if the arrays are inconsistent."""
         return FileCounts(*self._file_arrays[4:7])
+
+    @cached_property
+    def builds(self) -> Mapping[str, int]:
+        """The builds that wrote the segments, and how many each, most first. Raises IndexFault."""
+        return dict(Counter(build_of(name) or "" for name in self.segments.name).most_common())
 
     @property
     def live(self) -> np.ndarray:

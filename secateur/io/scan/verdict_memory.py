@@ -57,6 +57,7 @@ class KnownCondition:
     stored: tuple[Field, ...]  # its fields as an index names them: by id if the table's format has ids
     session_time_zone: str
     ansi: bool
+    rests_on: str | None = None  # the index build by which rows were left out; None: every row was looked at
 
     @cached_property
     def columns(self) -> frozenset[str]:

@@ -4,13 +4,18 @@ A verdict is left only of a row group whose rows were all looked at, or left out
 same predicate; so not by a plan with a limit or with join keys. Of a file with deleted rows none is left: those rows
 were not looked at, and a rollback or an older snapshot brings them back. What was found before still holds in such a
 file.
+
+A verdict about rows that the index left out, or that were read where it says that they lie, rests on the index, and
+holds until that is built anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from secateur.errors import IndexFault
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.verdict_memory import MEMORY, KnownCondition, most_bytes, ordinals_in
 from secateur.io.tables.file_rows import FileBlocks
@@ -31,8 +36,10 @@ def verdicts_on(
         return ()
 
     def applies(asked: KnownCondition) -> bool:
-        return (asked.session_time_zone, asked.ansi) == (session_time_zone, ansi) and (
-            _asked(asked.condition, opened, session_time_zone, ansi=ansi) == asked
+        return (
+            (asked.session_time_zone, asked.ansi) == (session_time_zone, ansi)
+            and (asked.rests_on is None or asked.rests_on in _builds(opened))
+            and _asked(asked.condition, opened, session_time_zone, ansi=ansi) == replace(asked, rests_on=None)
         )
 
     return MEMORY.verdicts(opened.table.location, opened.listing, predicate, applies)
@@ -51,7 +58,7 @@ def leaving_verdicts(
     ]
     if not any(asked):
         return None
-    table, listing = opened.table.location, opened.listing
+    table, listing, build = opened.table.location, opened.listing, next(iter(_builds(opened)), None)
 
     def note(file: FileBlocks, residual: int, row_groups: Sequence[int]) -> None:
         condition, identity = asked[residual], (file.path, file.size, file.stamp, file.witness)
@@ -60,7 +67,12 @@ def leaving_verdicts(
         touched = listing.touched
         if touched is not None and touched[ordinals_in(listing, [identity])].any():
             return
-        MEMORY.leave(table, condition, identity, row_groups, most)
+        by_index = {at for at, rows in zip(file.row_groups, file.rows, strict=True) if rows is not None}
+        if file.stored is not None:
+            by_index.update(row_groups)
+        for rests_on, some in ((None, set(row_groups) - by_index), (build, by_index.intersection(row_groups))):
+            if some:
+                MEMORY.leave(table, replace(condition, rests_on=rests_on), identity, sorted(some), most)
 
     return note
 
@@ -68,6 +80,15 @@ def leaving_verdicts(
 def forget_verdicts(opened: OpenedTable) -> None:
     """Forget what reads of a table found."""
     MEMORY.forget(opened.table.location)
+
+
+def _builds(opened: OpenedTable) -> Mapping[str, int]:
+    """Return the builds that wrote the segments of the table's index, the greatest first."""
+    snapshot = opened.catalog.snapshot
+    try:
+        return {} if snapshot is None else snapshot.builds
+    except IndexFault:  # the plan says so
+        return {}
 
 
 def _asked(condition: Predicate, opened: OpenedTable, session_time_zone: str, *, ansi: bool) -> KnownCondition | None:
