@@ -203,9 +203,9 @@ def prune(
         If False, or if the environment variable ``SECATEUR_DISABLE`` is 1, no index is read: blocks are pruned by file
         names, the table's own metadata, and footers, and not by what earlier reads found.
     use_verdicts
-        If False, the plan does not use what earlier reads of this process found, and its own leave nothing; with the
-        environment variable ``SECATEUR_VERDICT_BYTES=0`` no plan does. See docs/semantics.md, "What earlier reads
-        found".
+        If False, the plan does not use what earlier reads found, of this process or of those that share
+        ``SECATEUR_VERDICT_DIR``, and its own leave nothing; with the environment variable ``SECATEUR_VERDICT_BYTES=0``
+        no plan does. See docs/semantics.md, "What earlier reads found".
 
     Returns
     -------

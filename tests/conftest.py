@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 
-from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY
+from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.session import local_session
 from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
@@ -75,6 +75,7 @@ def disk_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads leave no verdicts, which would hide what statistics prune, but in tests that take `remembering`."""
     monkeypatch.setenv(BYTES_VARIABLE, "0")
+    monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import itertools
 import os
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,100 +23,15 @@ from secateur.io.scan import late_materialization
 from secateur.io.scan.late_materialization import RowCondition
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY
 from secateur.io.tables.table import Table
-from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.parse import parse
-from secateur.pruning.rows import matching_rows
 from secateur.scan import Scan
 from tests.support.local_build import index_here
 from tests.support.lying_index import element, lie_in_segment
 from tests.support.profiles import by_profile, examples
 from tests.support.row_histories import HISTORIES
-from tests.support.strategies import connected
+from tests.support.small_lake import STEPS, Lake, asked, evens, ids
 from tests.support.tables import write_file
 
 pytestmark = pytest.mark.usefixtures("remembering")
-SCHEMA = pa.schema([("rid", pa.int64()), ("i", pa.int64()), ("n", pa.float64()), ("s", pa.string())])
-WORDS = ["a", "ab", "b", None]
-CONDITIONS = st.one_of(
-    st.builds("i {} {}".format, st.sampled_from(["=", "<", ">=", "<>"]), st.integers(-1, 21)),
-    st.builds("i BETWEEN {} AND {}".format, st.integers(-1, 12), st.integers(8, 21)),
-    st.builds("i IN ({}, {})".format, st.integers(-1, 21), st.integers(-1, 21)),
-    st.builds("n {} {}".format, st.sampled_from(["=", ">", "<="]), st.sampled_from([0, 1, 3, 7])),
-    st.builds("s = '{}'".format, st.sampled_from(["a", "ab", "aa"])),
-    st.sampled_from(
-        ["s LIKE '%b'", "s IS NULL", "n IS NOT NULL", "i % 7 = 3", "i < n", "i + 1 > 20", "upper(s) = 'B'"]
-    ),
-)
-PREDICATES = connected(CONDITIONS, ["TRUE", "UNKNOWN"], max_leaves=4)
-FILES = {"write_page_index": True, "max_rows_per_page": 3, "write_batch_size": 1, "row_group_size": 6}
-
-
-@dataclass
-class Lake:
-    """A directory, and its rows as they were written."""
-
-    root: Path
-    rng: np.random.Generator
-    files: dict[str, pa.Table] = field(default_factory=dict)
-    names: Iterator[int] = field(default_factory=itertools.count)
-    rid: int = 0
-
-    def write(self, name: str, rows: int, i: np.ndarray | None = None) -> None:
-        """Write a file, new or in the place of another."""
-        n = pa.array(self.rng.choice([0.0, 1.0, 3.0, 9.0], rows), mask=self.rng.random(rows) < 0.2)
-        if i is None:
-            i = np.sort(self.rng.integers(0, 21, rows)) if self.rng.random() < 0.5 else self.rng.integers(0, 21, rows)
-        rid, s = np.arange(self.rid, self.rid + rows), self.rng.choice(np.array(WORDS, object), rows)
-        self.files[name] = pa.table([rid, i, n, pa.array(s, pa.string())], schema=SCHEMA)
-        self.rid += rows
-        write_file(self.root / name, self.files[name], **FILES)
-
-    def matching(self, sql: str) -> list[int]:
-        """The ids of the rows for which a predicate is TRUE, by looking at each."""
-        bound = bind(parse(sql), SCHEMA, session_time_zone="UTC", case_sensitive=False, ansi=True)
-        of_files = (table.combine_chunks().to_batches() for table in self.files.values())
-        ids = [batch["rid"].to_numpy()[matching_rows(bound, batch)] for batches in of_files for batch in batches]
-        return sorted(np.concatenate([np.zeros(0, np.int64), *ids]).tolist())
-
-
-def ids(rows: pa.Table) -> list[int]:
-    return sorted(rows["rid"].to_pylist())
-
-
-def asked(table: Table, sql: str, way: str, expected: Sequence[int], said: object) -> None:
-    """One query, read in some way, and its answer compared."""
-    match way:
-        case "arrow":
-            assert ids(sec.prune(table, sql).to_arrow(["rid"])) == expected, said
-        case "batches":
-            batches = sec.prune(table, sql, strict=False).to_batches()
-            assert sorted(rid for batch in batches for rid in batch["rid"].to_pylist()) == expected, said
-        case "count":
-            assert sec.prune(table, sql).count() == len(expected), said
-        case "limit":
-            read = ids(sec.prune(table, sql, limit=2).to_arrow(["rid"]))
-            assert len(read) == min(2, len(expected)), said
-            assert set(read) <= set(expected), said
-        case "order":
-            first = sec.prune(table, sql, order_by="rid", limit=3).to_arrow(["rid"])
-            assert first["rid"].to_pylist() == expected[:3], said
-        case "abandoned":
-            next(sec.prune(table, sql).to_batches(), None)
-        case "keys":
-            even = pa.table({"rid": range(0, 400, 2)})
-            joined = sec.prune(table, sql, keys=even, on="rid").to_arrow(["rid"])
-            assert ids(joined) == [rid for rid in expected if rid % 2 == 0], said
-        case "aggregate":
-            assert sec.aggregate(table, "count(*) AS n", sql)["n"].to_pylist() == [len(expected)], said
-        case "audit":
-            assert sec.prune(table, sql, audit=1.0).count() == len(expected), said
-
-
-WAYS = ["arrow", "arrow", "batches", "count", "limit", "order", "abandoned", "keys", "aggregate", "audit"]
-STEPS = st.one_of(
-    st.tuples(st.just("ask"), st.lists(PREDICATES, min_size=1, max_size=3), st.sampled_from(WAYS)),
-    st.tuples(st.sampled_from(["append", "rewrite", "delete", "index"]), st.just([]), st.sampled_from(WAYS)),
-)
 
 
 @examples(60, shrink=False)
@@ -138,17 +52,7 @@ def test_answers_are_those_of_a_plain_evaluation(
             lake.write(f"{next(lake.names)}.parquet", int(lake.rng.integers(1, 24)))
         table, before = sec.open_table(lake.root), list[str]()
         for step, parts, way in steps:
-            name = str(lake.rng.choice(list(lake.files)))
-            match step:
-                case "append":
-                    lake.write(f"{next(lake.names)}.parquet", int(lake.rng.integers(1, 24)))
-                case "rewrite":
-                    lake.write(name, lake.files[name].num_rows)
-                case "delete" if len(lake.files) > 1:
-                    (lake.root / name).unlink()
-                    del lake.files[name]
-                case "index":
-                    index_here(table, BuildOptions(segment_blocks=4, fan_out=2))
+            lake.step(step, table)
             new = [" AND ".join(f"({part})" for part in parts), *parts] if parts else []
             for sql in [*new, *new[:1], *lake.rng.permutation(before)[:2].tolist()]:
                 asked(table, sql, way, lake.matching(sql), (steps, sql, way))
@@ -188,10 +92,6 @@ def lake(tmp_path: Path) -> Lake:
     for number in range(4):
         made.write(f"{number}.parquet", 24, evens(made.rng))
     return made
-
-
-def evens(rng: np.random.Generator) -> np.ndarray:
-    return np.concatenate([[0, 20, *(2 * rng.integers(0, 11, 4))] for _ in range(4)])
 
 
 NEVER = "i = 7"  # within the bounds of every block

@@ -24,7 +24,7 @@ from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_cond
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
-from secateur.io.scan.verdicts import leaving_verdicts, verdicts_on
+from secateur.io.scan.verdicts import keeping_verdicts, leaving_verdicts, verdicts_on
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
@@ -144,13 +144,14 @@ class PlannedScan(ScanPlan):
         self.require_supported()
         reader = self._reader(self.fields(columns))
         left = self.limit
-        for batch in reader.read_all(self.blocks_at(self.order(), reader)):
-            if left is not None:
-                batch = batch.slice(0, left)
-                left -= batch.num_rows
-            yield batch
-            if left == 0:
-                return
+        with keeping_verdicts(self.opened):
+            for batch in reader.read_all(self.blocks_at(self.order(), reader)):
+                if left is not None:
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                yield batch
+                if left == 0:
+                    return
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
@@ -163,8 +164,9 @@ class PlannedScan(ScanPlan):
         self.require_supported()
         reader = self._reader(fields)
         files = self.blocks_at(self.order(), reader).by_file()
-        parts = read_ahead(lambda file: list(reader.read(file)), files, reader.at_once)
-        return pa.Table.from_batches([batch for part in parts for batch in part], schema)
+        with keeping_verdicts(self.opened):
+            parts = read_ahead(lambda file: list(reader.read(file)), files, reader.at_once)
+            return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def _first_rows(self, columns: Sequence[str] | None) -> pa.Table:
         """Return the first rows of the plan's order, in that order."""
@@ -182,7 +184,8 @@ class PlannedScan(ScanPlan):
             reader = self._reader(())
             order = self.order()
             incomplete = self.blocks_at(order[~complete[order]], reader)
-            total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
+            with keeping_verdicts(self.opened):
+                total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
         return total if self.limit is None else min(total, self.limit)
 
     @property
@@ -219,7 +222,8 @@ class PlannedScan(ScanPlan):
         reader, order = self._reader(()), self.order()
         incomplete = order[~self.complete_blocks[order]]
         files = self.blocks_at(incomplete, reader).by_file()
-        counts = read_ahead(lambda file: list(reader.counts(file)), files, reader.at_once)
+        with keeping_verdicts(self.opened):
+            counts = list(read_ahead(lambda file: list(reader.counts(file)), files, reader.at_once))
         matching, alive = (self.survivors.blocks.row_count.astype(np.int64) for _ in range(2))
         matching[incomplete], alive[incomplete] = np.array([pair for file in counts for pair in file]).reshape(-1, 2).T
         return matching, alive

@@ -27,11 +27,14 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.verdicts import ROW_GROUP_BITS, Verdict, implies, leaves_implying, places_of
 
 BYTES_VARIABLE = "SECATEUR_VERDICT_BYTES"
+DIRECTORY_VARIABLE = "SECATEUR_VERDICT_DIR"
 MOST_BYTES = 64 << 20
 OF_CONDITION, OF_FILE, OF_BLOCK = 4 << 10, 400, 16  # bytes in memory, about
 MOST_CONDITIONS = 128  # of one table; a plan compares its predicate with each
 LEAST_MERGED = 1 << 10  # blocks that are added to a condition's before all are brought in order
 FEW_FILES = 64  # for fewer that are gone, nothing is tidied up
+
+ROW_GROUPS = (1 << ROW_GROUP_BITS) - 1  # the bits of a place that are its row group
 
 Identity: TypeAlias = tuple[str, int, int, int]  # path, size, stamp and witness of a file, as listed
 
@@ -47,6 +50,11 @@ def most_bytes() -> int:
     from secateur.io.storage.disk_cache import parse_bytes
 
     return parse_bytes(setting, BYTES_VARIABLE)
+
+
+def is_sharing() -> bool:
+    """Return whether verdicts are also kept on local disk, for other processes: in ``SECATEUR_VERDICT_DIR``."""
+    return bool(os.environ.get(DIRECTORY_VARIABLE, "").strip()) and most_bytes() > 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,14 @@ class KnownCondition:
         """Bytes in memory, about."""
         ranges = (leaf.ranges.thresholds for leaf in all_leaves(self.condition) if isinstance(leaf, Within))
         return OF_CONDITION + sum(thresholds.nbytes for thresholds in ranges)
+
+
+@dataclass(frozen=True)
+class FoundBlocks:
+    """Blocks in which a condition is TRUE on no row, with their files."""
+
+    files: tuple[Identity, ...]
+    places: np.ndarray  # int64, ascending; a file is numbered by its position in `files`
 
 
 @dataclass(eq=False)
@@ -98,8 +114,7 @@ class _RefutedBlocks:
         self.merge()
         if self.listed is None or self.listed[0] is not ordinals:
             live = ordinals[self.places >> ROW_GROUP_BITS]
-            row_group = self.places & ((1 << ROW_GROUP_BITS) - 1)
-            self.listed = ordinals, np.sort(places_of(live, row_group)[live >= 0])
+            self.listed = ordinals, np.sort(places_of(live, self.places & ROW_GROUPS)[live >= 0])
         return self.listed[1]
 
     @property
@@ -114,18 +129,35 @@ class _TableMemory:
     def __init__(self) -> None:
         self.blocks: OrderedDict[KnownCondition, _RefutedBlocks] = OrderedDict()  # the one used last at the end
         self.nbytes = 0  # in memory, about
+        self.unkept: set[KnownCondition] = set()  # blocks were added to these since they were written to disk
+        self.marks: dict[str, str] = {}  # by the digest of a condition on disk: its blocks that were taken over
+        self.forgotten: str | None = None  # when the table was forgotten, as the disk says; None: not looked there yet
         self._numbers: dict[Identity, int] = {}
         self._listed: tuple[Callable[[], Listing | None], np.ndarray] = (lambda: None, np.zeros(0, np.int64))
 
     def add(self, known: KnownCondition, file: Identity, row_groups: Sequence[int]) -> None:
         """Add row groups of a file in which a condition is TRUE on no row; a file gets a number if it has none."""
-        number = self._numbers.setdefault(file, len(self._numbers))
-        places = places_of(np.array([number]), np.array(row_groups))
+        self.take_over(known, FoundBlocks((file,), np.array(row_groups)))
+        self.unkept.add(known)
+
+    def take_over(self, known: KnownCondition, found_blocks: FoundBlocks) -> None:
+        """Add blocks of any files in which a condition is TRUE on no row."""
+        numbers = np.array([self._numbers.setdefault(file, len(self._numbers)) for file in found_blocks.files])
+        places = found_blocks.places
+        places = places_of(numbers[places >> ROW_GROUP_BITS], places & ROW_GROUPS)
         self.blocks.setdefault(known, _RefutedBlocks()).add(places)
         self.blocks.move_to_end(known)
         if len(self.blocks) > MOST_CONDITIONS:
-            self.blocks.popitem(last=False)
+            self.forget_one()
         self._measure()
+
+    def found_blocks(self, known: KnownCondition) -> FoundBlocks:
+        """Return the blocks of a condition, with no more files than they need."""
+        refuted, files = self.blocks[known], list(self._numbers)
+        refuted.merge()
+        numbers, at = np.unique(refuted.places >> ROW_GROUP_BITS, return_inverse=True)
+        needed = tuple(files[number] for number in numbers.tolist())
+        return FoundBlocks(needed, places_of(at.astype(np.int64), refuted.places & ROW_GROUPS))
 
     def verdicts(
         self, listing: Listing, predicate: Predicate, applies: Callable[[KnownCondition], bool]
@@ -146,8 +178,15 @@ class _TableMemory:
 
     def forget_one(self) -> None:
         """Forget the condition that was used longest ago."""
-        self.blocks.popitem(last=False)
+        known, _ = self.blocks.popitem(last=False)
+        self.unkept.discard(known)
         self._measure()
+
+    def emptied(self) -> _TableMemory:
+        """Return a memory of nothing, but of what lies on disk."""
+        empty = _TableMemory()
+        empty.marks, empty.forgotten = self.marks, self.forgotten
+        return empty
 
     def _measure(self) -> None:
         of_conditions = sum(known.nbytes + refuted.nbytes for known, refuted in self.blocks.items())
@@ -169,12 +208,13 @@ class _TableMemory:
             return self
         if np.count_nonzero(~kept) <= max(FEW_FILES, len(kept) // 2):
             return self
-        tidy, number = _TableMemory(), np.where(kept, np.cumsum(kept) - 1, -1)
+        tidy, number = self.emptied(), np.where(kept, np.cumsum(kept) - 1, -1)
         files = (file for file, stays in zip(self._numbers, kept.tolist(), strict=True) if stays)
         tidy._numbers = {file: i for i, file in enumerate(files)}
         tidy.blocks = OrderedDict(
             (known, _RefutedBlocks(refuted.places_in(number))) for known, refuted in self.blocks.items()
         )
+        tidy.unkept = self.unkept
         tidy._measure()
         return tidy
 
@@ -192,11 +232,15 @@ class VerdictMemory:
             memory = self._tables.setdefault(table, _TableMemory())
             self._tables.move_to_end(table)
             memory.add(known, file, row_groups)
-            while self._tables and sum(memory.nbytes for memory in self._tables.values()) > most:
-                oldest, of_oldest = next(iter(self._tables.items()))
+            self._keep_to(most)
+
+    def _keep_to(self, most: int) -> None:
+        while self._tables and sum(memory.nbytes for memory in self._tables.values()) > most:
+            oldest, of_oldest = next(iter(self._tables.items()))
+            if of_oldest.blocks:
                 of_oldest.forget_one()
-                if not of_oldest.blocks:
-                    del self._tables[oldest]
+            if not of_oldest.blocks:
+                del self._tables[oldest]
 
     def verdicts(
         self, table: str, listing: Listing, predicate: Predicate, applies: Callable[[KnownCondition], bool]
@@ -211,6 +255,56 @@ class VerdictMemory:
             verdicts = tuple(memory.verdicts(listing, predicate, applies))
             self._tables[table] = memory.tidied(listing)  # at once: a fork or an interrupt sees the one or the other
             return verdicts
+
+    def take_over(
+        self, table: str, known: KnownCondition, found_blocks: FoundBlocks, *, digest: str, mark: str, most: int
+    ) -> None:
+        """Add what lies on disk under the digest of a condition, with a mark, and keep to so many bytes."""
+        with self._lock:
+            memory = self._tables.setdefault(table, _TableMemory())
+            self._tables.move_to_end(table)
+            memory.marks[digest] = mark
+            memory.take_over(known, found_blocks)
+            self._keep_to(most)
+            if table not in self._tables:  # they are more than fit: not to be taken over at the next plan again
+                self._tables[table] = memory.emptied()
+
+    def has_taken_over(self, table: str, digest: str, mark: str) -> bool:
+        """Return whether these blocks of a condition on disk were taken over, or written by this process."""
+        memory = self._tables.get(table)
+        return memory is not None and memory.marks.get(digest) == mark
+
+    def mark(self, table: str, digest: str, mark: str) -> None:
+        """Note that the blocks of a condition on disk are those known here."""
+        with self._lock:
+            if table in self._tables:
+                self._tables[table].marks[digest] = mark
+
+    def has_unkept(self, table: str) -> bool:
+        """Return whether blocks of a table were found since :meth:`unkept` was asked last."""
+        memory = self._tables.get(table)
+        return memory is not None and bool(memory.unkept)
+
+    def unkept(self, table: str) -> tuple[KnownCondition, ...]:
+        """Return the conditions of a table of which blocks were found since this was asked last."""
+        with self._lock:
+            memory = self._tables.get(table, _TableMemory())
+            unkept, memory.unkept = memory.unkept, set()
+            return tuple(unkept)
+
+    def found_blocks(self, table: str, known: KnownCondition) -> FoundBlocks | None:
+        """Return all that is known of a condition; None if that is nothing."""
+        with self._lock:
+            memory = self._tables.get(table, _TableMemory())
+            return memory.found_blocks(known) if known in memory.blocks else None
+
+    def heed(self, table: str, forgotten: str) -> None:
+        """Forget a table if another process has forgotten it since this one looked last."""
+        with self._lock:
+            memory = self._tables.setdefault(table, _TableMemory())
+            if memory.forgotten not in (None, forgotten):
+                memory = self._tables[table] = _TableMemory()
+            memory.forgotten = forgotten
 
     def forget(self, table: str) -> None:
         """Forget everything about a table."""

@@ -11,13 +11,14 @@ holds until that is built anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.verdict_memory import MEMORY, KnownCondition, most_bytes, ordinals_in
+from secateur.io.scan.verdict_memory import MEMORY, KnownCondition, is_sharing, most_bytes, ordinals_in
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.nodes import Predicate
@@ -32,7 +33,8 @@ def verdicts_on(
     predicate: Predicate, opened: OpenedTable, session_time_zone: str, *, ansi: bool
 ) -> tuple[Verdict, ...]:
     """Return what earlier reads tell about a bound predicate in the live files."""
-    if not most_bytes():
+    most = most_bytes()
+    if not most:
         return ()
 
     def applies(asked: KnownCondition) -> bool:
@@ -42,6 +44,13 @@ def verdicts_on(
             and _asked(asked.condition, opened, session_time_zone, ansi=ansi) == replace(asked, rests_on=None)
         )
 
+    if is_sharing():
+        from secateur.io.scan.kept.shared_verdicts import take_over  # seldom needed
+
+        def known(condition: Predicate) -> KnownCondition | None:
+            return _asked(condition, opened, session_time_zone, ansi=ansi)
+
+        take_over(opened.table.location, opened.binding_schema, predicate, known, applies)
     return MEMORY.verdicts(opened.table.location, opened.listing, predicate, applies)
 
 
@@ -77,9 +86,25 @@ def leaving_verdicts(
     return note
 
 
+@contextmanager
+def keeping_verdicts(opened: OpenedTable) -> Iterator[None]:
+    """Share what a read finds with other processes once it has ended, in whatever way; see :func:`is_sharing`."""
+    try:
+        yield
+    finally:
+        if is_sharing():
+            from secateur.io.scan.kept.shared_verdicts import write_verdicts  # seldom needed
+
+            write_verdicts(opened.table.location, opened.binding_schema)
+
+
 def forget_verdicts(opened: OpenedTable) -> None:
     """Forget what reads of a table found."""
     MEMORY.forget(opened.table.location)
+    if is_sharing():
+        from secateur.io.scan.kept.shared_verdicts import forget  # seldom needed
+
+        forget(opened.table.location)
 
 
 def _builds(opened: OpenedTable) -> Mapping[str, int]:

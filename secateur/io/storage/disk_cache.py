@@ -94,6 +94,14 @@ class DiskCache:
                 self.counters.bytes_read += len(value)
         return value
 
+    def state(self, key: str) -> tuple[int, int, int] | None:
+        """Return what differs once another value is stored under a key; None if there is none. It is one look-up."""
+        try:
+            status = os.stat(EntryName.of(self._root, key).path)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
     def keep(self, key: str, value: bytes) -> None:
         """Store a value under a key, if there is room and the disk accepts it."""
         if not self._space.fits(len(value)):
