@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from secateur.io.scan.handing_over import FileSystemDataset
@@ -47,6 +48,24 @@ class Scan(PlannedScan):
 
         plan = self if not replan or self.is_current() else self.replanned()
         return to_spark(plan, spark, columns, via)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does.
+
+        With ``SECATEUR_ANSWER_BYTES`` rows of few bytes are kept on local disk, and nothing is read where the same was
+        asked before of the same files; see docs/semantics.md, "Answers that are kept".
+        """
+        from secateur.io.scan.kept.answers import kept_rows
+
+        return kept_rows(self, columns, super().to_arrow)
+
+    def count(self) -> int:
+        """Count the matching rows; reads only blocks that are neither dead nor fully matching, or none where the count
+        is kept, as by :meth:`to_arrow`.
+        """
+        from secateur.io.scan.kept.answers import kept_count
+
+        return kept_count(self, super().count)
 
     def replanned(self) -> Scan:
         """Plan the same query again over the current table, with the same settings. Raises as planning does."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 
+from secateur.io.scan.kept import answers
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.session import local_session
 from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
@@ -73,9 +74,13 @@ def disk_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads leave no verdicts, which would hide what statistics prune, but in tests that take `remembering`."""
+    """Reads leave no verdicts, which would hide what statistics prune, but in tests that take `remembering`.
+
+    Nothing is kept for other processes either, whatever the environment says.
+    """
     monkeypatch.setenv(BYTES_VARIABLE, "0")
-    monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
+    for name in (DIRECTORY_VARIABLE, answers.BYTES_VARIABLE, answers.DIRECTORY_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import AuditFailed
 from secateur.index.model import BuildOptions
-from secateur.io.scan.kept import conditions, verdict_files
+from secateur.io.scan.kept import conditions, verdict_files, versions
 from secateur.io.scan.kept.fingerprint import fingerprint
 from secateur.io.scan.kept.verdict_files import VerdictFiles
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
@@ -271,7 +271,7 @@ def test_what_another_version_wrote_is_not_used(lake: Lake, kept: Path, monkeypa
     sec.prune(table, NEVER).to_arrow()
     for name, value in (("SEMANTICS", 2), ("FORMAT", 2)):
         with monkeypatch.context() as patch:
-            patch.setattr(verdict_files, name, value)
+            patch.setattr(versions, name, value)
             in_another_process()
             assert survivors(table, NEVER) == BLOCKS
     with monkeypatch.context() as patch:

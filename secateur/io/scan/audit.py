@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from secateur.errors import AuditFailed, InvalidParquet, StalePlan, UnsupportedTable
 from secateur.io.scan.explain import why
+from secateur.io.scan.kept.answers import forget_answers
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import PrunedBlocks, PrunedReading, excluded_by, reading_of, sampled
 from secateur.io.scan.read_ahead import read_ahead
@@ -77,6 +78,7 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
     for seen, path in zip(looks, ordinals, strict=True):
         if seen.match is not None:
             forget_verdicts(plan.opened)  # they may rest on the same statistics
+            forget_answers()
             raise AuditFailed(_failure(plan, path, seen.match))
     return _reported(plan, _report(looks, len(excluded)))
 

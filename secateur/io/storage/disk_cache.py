@@ -133,14 +133,15 @@ def default_disk_cache() -> DiskCache | None:
     of what the disk has free and the cache occupies. Raises ValueError if the variable is not a number of bytes.
     """
     setting = os.environ.get(BYTES_VARIABLE, "").strip()
-    directory = _default_directory()
+    directory = default_directory()
     if directory is None:
         return None
     most_bytes = parse_bytes(setting, BYTES_VARIABLE) if setting else _default_bytes(directory)
     return DiskCache(directory, most_bytes) if most_bytes else None
 
 
-def _default_directory() -> Path | None:
+def default_directory() -> Path | None:
+    """Return where caches lie unless it is said otherwise; None for a user without a home."""
     if chosen := os.environ.get(DIRECTORY_VARIABLE):
         return Path(os.path.expanduser(chosen)).absolute()
     home = os.environ.get("XDG_CACHE_HOME", "")

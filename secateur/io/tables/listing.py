@@ -107,6 +107,11 @@ class Listing(NamesOnly):
         return None
 
     @property
+    def row_state(self) -> tuple[pa.Array, ...]:
+        """What the rows of the files depend on besides the files: partition values, and what is deleted."""
+        return self.partitions.values
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are not in the files."""
         return tuple(field.name for field in self.partitions.fields)

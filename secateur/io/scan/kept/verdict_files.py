@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,12 +21,11 @@ from secateur.arrays import strings, text_parts
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
 from secateur.io.scan.kept.conditions import KeptCondition
+from secateur.io.scan.kept.versions import versions
 from secateur.io.scan.verdict_memory import DIRECTORY_VARIABLE, MOST_CONDITIONS, FoundBlocks, most_bytes
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.pruning.verdicts import ROW_GROUP_BITS
 
-FORMAT = 1  # of what is written here
-SEMANTICS = 1  # one more whenever a predicate comes to be TRUE on other rows than it was before
 MOST_TABLES = 256  # whose conditions a process has at hand
 
 _INT64 = np.dtype("<i8")
@@ -100,9 +98,7 @@ def _files_in(directory: str, most: int) -> VerdictFiles:
 
 
 def _key(what: str, *parts: str) -> str:
-    """Return a key; what another version of this package, or of what it computes with, wrote has others."""
-    versions = f"{FORMAT} {SEMANTICS} {sys.modules['secateur'].__version__} {pa.__version__}"
-    return "\n".join(["verdicts", versions, what, *parts])
+    return "\n".join(["verdicts", versions(), what, *parts])
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------------

@@ -93,6 +93,12 @@ class DeltaListing(Listing):
 
     # ---- deleted rows
 
+    @property
+    def row_state(self) -> tuple[pa.Array, ...]:
+        """Also the table's own id and the names of columns in files, and the deletion vectors."""
+        named = pa.array([repr((self.metadata.id, self.metadata.mode, sorted(self.metadata.physical.items())))])
+        return (*super().row_state, named, *(() if self.vectors is None else (self.vectors,)))
+
     @cached_property
     def touched(self) -> np.ndarray | None:
         """Which files have a deletion vector."""

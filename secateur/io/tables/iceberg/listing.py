@@ -88,6 +88,13 @@ class IcebergListing(Listing):
         return {names: ids[-1] for names, ids in paths(self.schema)}
 
     @property
+    def row_state(self) -> tuple[pa.Array, ...]:
+        """Also the delete files, and the sequence numbers that say to which files they apply."""
+        if not len(self.deletes.deletes):
+            return super().row_state
+        return (*super().row_state, *self.deletes.files.columns, self.files.column("sequence"))
+
+    @property
     def touched(self) -> np.ndarray | None:
         """Which files some delete file applies to."""
         return self.deletes.touched if len(self.deletes.deletes) else None
