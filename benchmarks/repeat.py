@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secateur as sec
+from benchmarks.repeat_elsewhere import asked_elsewhere
 from benchmarks.results import Kept, Result, against, unpaired
 from benchmarks.setting import Setting, index_code
 from benchmarks.timing import once, race
@@ -60,11 +61,13 @@ def _asked_again(setting: Setting, directory: Path, files: int, appended: list[P
     _, with_new = once(partial(_read, grown))
     (plan_of_grown,) = race([partial(_plan, grown)], setting.repetitions)
     at_last = _plan(grown)
+    elsewhere, said = asked_elsewhere(directory / "data", _index(directory), PREDICATE, setting.repetitions)
     new, matching = GROUPS * len(appended), min(ERRORS, files)
     ratios = (
         against("prune(), asked before", plan, PLAN_SECONDS),
         against("prune(), asked before, a tenth appended since", plan_of_grown, PLAN_SECONDS),
         unpaired("plan and read, the second time", again, "the first time", first),
+        *elsewhere,
     )
     total = GROUPS * files
     kept = (
@@ -72,17 +75,25 @@ def _asked_again(setting: Setting, directory: Path, files: int, appended: list[P
         _kept("again", total, matching, after),
         _kept("a tenth appended since", total + new, matching + new, with_new),
         _kept("and again", total + new, matching, at_last),
+        *(
+            Kept(f"first in another process, {what}", PREDICATE, "blocks", total + new, matching, {"secateur": blocks})
+            for what, blocks in ((what, int(of_process["blocks"])) for what, of_process in said.items())
+        ),
     )
     return Result({"blocks": total, "files": files, "appended blocks": new}, ratios, kept)
 
 
 def _opened(directory: Path) -> ParquetDirectory:
     """The table with an index of bounds, brought up to date; one listing serves all plans."""
-    location = str(directory / f"index-{index_code()}")
+    location = _index(directory)
     table = sec.open_table(str(directory / "data"), index_location=location, freshness=600)
     assert isinstance(table, ParquetDirectory), "a path of Parquet files is opened as a directory"
     sec.refresh_index(table) if Path(location).exists() else sec.build_index(table)
     return table
+
+
+def _index(directory: Path) -> str:
+    return str(directory / f"index-{index_code()}")
 
 
 def _plan(table: ParquetDirectory) -> Scan:

@@ -84,7 +84,7 @@ WORKLOADS = (
     Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
-    Workload("repeat", "a predicate asked again, also after a tenth was appended to the table", repeat),
+    Workload("repeat", "a predicate asked again, in other processes too, and after a tenth was appended", repeat),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),
