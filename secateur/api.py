@@ -205,7 +205,8 @@ def prune(
     use_verdicts
         If False, the plan does not use what earlier reads found, of this process or of those that share
         ``SECATEUR_VERDICT_DIR``, and its own leave nothing; with the environment variable ``SECATEUR_VERDICT_BYTES=0``
-        no plan does. See docs/semantics.md, "What earlier reads found".
+        no plan does. See docs/semantics.md, "What earlier reads found". It is not answered from answers that are kept
+        (``SECATEUR_ANSWER_BYTES``) either.
 
     Returns
     -------

@@ -162,6 +162,20 @@ def test_c53_position_deletes(tmp_path: Path, kept: Path, catalog: Catalog) -> N
         assert sec.prune(table, FOURS).count() == len(rest)
 
 
+def test_c53_columns_that_swap_their_names(kept: Path, catalog: Catalog) -> None:
+    """Which is a change of metadata alone: neither files nor the snapshot are others."""
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    made = catalog.create_table("db.t", schema)
+    made.append(pa.table([list(range(20)), list(range(100, 120))], schema=schema))
+    for _ in range(2):
+        table = sec.open_table(catalog.load_table("db.t"))
+        first = sec.prune(table, "a % 10 = 3").to_arrow(["a"])["a"].to_pylist()
+        assert first == [3, 13] if made.schema().find_field(1).name == "a" else first == [103, 113]
+        for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+            with made.update_schema() as update:
+                update.rename_column(old, new)
+
+
 # ---- what is kept
 
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,9 @@ from tests.support.lying_index import element, lie_in_segment
 from tests.support.profiles import examples
 from tests.support.small_lake import PREDICATES, SCHEMA, STEPS, Lake, asked, evens, ids
 from tests.support.tables import write_file
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
 
 pytestmark = pytest.mark.usefixtures("remembering")
 NEVER = "i = 7"  # within the bounds of every block
@@ -239,6 +243,23 @@ def test_c51_a_column_of_another_type_is_another(tmp_path: Path, kept: Path) -> 
     assert survivors(wide, NEVER) == 1
     in_another_process()
     assert survivors(narrow, NEVER) == 0
+
+
+def test_c51_a_column_by_the_name_of_another(kept: Path, catalog: Catalog) -> None:
+    """With field ids: the text of the condition is the same, and so are the types, the files and the snapshot."""
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    made = catalog.create_table("db.t", schema)
+    made.append(pa.table([[0, 2, 4], [0, 1, 4]], schema=schema))
+    assert sec.prune(sec.open_table(catalog.load_table("db.t")), "a = 1").count() == 0
+    in_another_process()
+    assert survivors(sec.open_table(catalog.load_table("db.t")), "a = 1") == 0
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        with made.update_schema() as update:
+            update.rename_column(old, new)
+    in_another_process()
+    table = sec.open_table(catalog.load_table("db.t"))
+    assert sec.prune(table, "a = 1").count() == 1
+    assert sec.prune(table, "b = 1").count() == 0
 
 
 def test_c53_a_name_that_is_used_again(lake: Lake, kept: Path) -> None:
