@@ -175,6 +175,7 @@ def asking(lake: Lake, predicates: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_really_in_other_processes(lake: Lake, kept: Path) -> None:
     """Two write at once; what a third finds there is true, and the same as here."""
     odd = [f"i = {value}" for value in range(1, 20, 2)]
@@ -427,7 +428,7 @@ def test_a_directory_that_cannot_be_written(lake: Lake, tmp_path: Path, monkeypa
 def test_it_is_bounded(lake: Lake, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BYTES_VARIABLE, "128 kB")
     table = sec.open_table(lake.root)
-    for rest in range(31, 91):
+    for rest in range(61, 91):
         sec.prune(table, f"i IN (11, {rest})").to_arrow()
         assert sum(-(-path.stat().st_size // 4096) * 4096 for path in entries(kept)) <= 128_000
     in_another_process()

@@ -104,6 +104,18 @@ def test_finding_and_keeping_are_apart(cache: DiskCache) -> None:
     assert cache.find(KEY + "2") is None
 
 
+def test_the_state_of_a_key_tells_another_value(cache: DiskCache) -> None:
+    states = [cache.state(KEY)]
+    for value in (b"abc", b"abd", b"abd"):
+        cache.keep(KEY, value)
+        states.append(cache.state(KEY))
+        assert cache.find(KEY) == value
+        assert cache.state(KEY) == states[-1]
+    cache.clear()
+    assert states[0] is cache.state(KEY) is None
+    assert len(set(states)) == 4
+
+
 def test_errors_of_load_pass_through_and_nothing_is_kept(cache: DiskCache) -> None:
     def fail() -> bytes:
         raise OSError(errno.ENOSPC, "mine")
