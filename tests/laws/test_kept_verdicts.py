@@ -438,21 +438,21 @@ def test_it_is_bounded(lake: Lake, kept: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_not_known_of_costs_one_look_up(lake: Lake, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan opens no file of the directory for a predicate that no condition tells of, once it has seen the list."""
+    """Of one file the start, for a predicate that no condition tells of, once the conditions have been seen."""
     table = sec.open_table(lake.root)
     sec.prune(table, NEVER).to_arrow()
     in_another_process()
     survivors(table, "n = 5")
-    opened, looked, stat = [], [], os.stat
+    opened, entries_read, os_open = [], [], os.open
 
-    def seeing(path: object, *arguments: object, **more: object) -> os.stat_result:
-        looked.extend([path] if str(kept) in str(path) else [])
-        return stat(path, *arguments, **more)  # type: ignore[call-overload, no-any-return]
+    def seeing(path: str, *arguments: int) -> int:
+        opened.extend([path] if str(kept) in str(path) else [])
+        return os_open(path, *arguments)
 
-    monkeypatch.setattr("secateur.io.storage.disk_cache.read_entry", opened.append)
-    monkeypatch.setattr(os, "stat", seeing)
+    monkeypatch.setattr("secateur.io.storage.disk_cache.read_entry", entries_read.append)
+    monkeypatch.setattr(os, "open", seeing)
     assert survivors(table, "n = 5") > 0
-    assert (len(looked), opened) == (1, [])
+    assert (len(opened), entries_read) == (1, [])
 
 
 def test_nothing_is_written_without_a_directory(lake: Lake, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from secateur.forks import lock_for
-from secateur.io.storage.disk_cache_entry import EntryName, read_entry, write_entry
+from secateur.io.storage.disk_cache_entry import EntryName, read_entry, read_state, write_entry
 from secateur.io.storage.disk_cache_eviction import SpaceLimit, occupied_bytes
 
 DIRECTORY_VARIABLE = "SECATEUR_CACHE_DIR"
@@ -94,13 +94,15 @@ class DiskCache:
                 self.counters.bytes_read += len(value)
         return value
 
-    def state(self, key: str) -> tuple[int, int, int] | None:
-        """Return what differs once another value is stored under a key; None if there is none. It is one look-up."""
+    def state(self, key: str) -> tuple[int, int] | None:
+        """Return the checksum and length of the value under a key, unchecked; None if there is none.
+
+        It reads the start of one file, and tells whether another value was stored since.
+        """
         try:
-            status = os.stat(EntryName.of(self._root, key).path)
+            return read_state(EntryName.of(self._root, key))
         except OSError:
             return None
-        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def keep(self, key: str, value: bytes) -> None:
         """Store a value under a key, if there is room and the disk accepts it."""

@@ -60,12 +60,30 @@ def read_entry(name: EntryName) -> bytes:
         value = os.pread(file, length, HEADER.size)
         if len(value) != length or zlib.crc32(value) != checksum:
             raise DamagedEntry(f"{name.path} has other bytes than were written")
-        if abs(time.time() - status.st_mtime) > _TOUCH_SECONDS:
-            with contextlib.suppress(OSError):  # a read-only cache
-                os.utime(file)
+        _mark_as_used(file, status)
         return value
     finally:
         os.close(file)
+
+
+def read_state(name: EntryName) -> tuple[int, int]:
+    """Read the checksum and the length of an entry's value, check nothing else, and mark it as used. Raises OSError."""
+    file = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        header = os.pread(file, HEADER.size, 0)
+        _mark_as_used(file, os.fstat(file))
+    finally:
+        os.close(file)
+    if len(header) != HEADER.size:
+        raise DamagedEntry(f"{name.path} is cut short")
+    _, checksum, length, _ = HEADER.unpack(header)
+    return checksum, length
+
+
+def _mark_as_used(file: int, status: os.stat_result) -> None:
+    if abs(time.time() - status.st_mtime) > _TOUCH_SECONDS:
+        with contextlib.suppress(OSError):  # a read-only cache
+            os.utime(file)
 
 
 def write_entry(name: EntryName, value: bytes) -> None:

@@ -44,10 +44,10 @@ class VerdictFiles:
 
     def __init__(self, directory: str, most: int) -> None:
         self.cache = DiskCache(directory, most)
-        self._listed: dict[str, tuple[tuple[int, int, int], KeptConditions]] = {}
+        self._listed: dict[str, tuple[tuple[int, int], KeptConditions]] = {}
 
     def conditions(self, table: str) -> KeptConditions:
-        """Return the conditions of a table. Where nothing was written since the last time, this is one look-up."""
+        """Return the conditions of a table. Where nothing was written since, only the start of one file is read."""
         key = _key("conditions", table)
         state = self.cache.state(key)
         if state is None:

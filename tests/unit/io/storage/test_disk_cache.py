@@ -106,11 +106,14 @@ def test_finding_and_keeping_are_apart(cache: DiskCache) -> None:
 
 def test_the_state_of_a_key_tells_another_value(cache: DiskCache) -> None:
     states = [cache.state(KEY)]
-    for value in (b"abc", b"abd", b"abd"):
+    for value in (b"abc", b"abd", b"abcd"):
         cache.keep(KEY, value)
         states.append(cache.state(KEY))
         assert cache.find(KEY) == value
         assert cache.state(KEY) == states[-1]
+    assert DiskCache(cache.directory, MB).state(KEY) == states[-1]
+    files(cache)[0].write_bytes(b"cut")
+    assert cache.state(KEY) is None
     cache.clear()
     assert states[0] is cache.state(KEY) is None
     assert len(set(states)) == 4
