@@ -24,6 +24,7 @@ LIMITS = {
 COUNTS = {
     "count(*) of half the table": "SELECT count(*) FROM {view} WHERE id < {half}",
     "count, min and max between": "SELECT count(price), min(ts), max(value) FROM {view} WHERE id BETWEEN 77 AND {half}",
+    "count and max of each day": "SELECT day, count(*), max(ts) FROM {view} GROUP BY day ORDER BY day",
 }
 
 

@@ -1,4 +1,7 @@
-"""A table of 20 million rows for Spark: 200 files of ten row groups, sorted by `id`, with keys `uid` in no order."""
+"""A table of 20 million rows for Spark: 200 files of ten row groups, sorted by `id`, with keys `uid` in no order.
+
+`ts` is a second later in every row, and `day` its date: most row groups hold one day, and one in nine holds two.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class SparkTable:
 def spark_table(setting: Setting) -> SparkTable:
     """The table at the scale of the setting, which takes fewer files; written where it is missing."""
     files = setting.scaled(FILES, least=2)
-    directory = setting.prepared(f"spark-{files}", partial(_write, files=files))
+    directory = setting.prepared(f"spark-days-{files}", partial(_write, files=files))
     location, index = directory / "data", directory / f"index-{index_code()}"
     table = sec.open_table(str(location), index_location=str(index))
     if not index.exists():
@@ -61,6 +64,7 @@ def _write(directory: Path, files: int) -> None:
                 "kind": pa.array(rng.integers(0, 50, rows_per_file), pa.int32()),
                 "name": names.take(pa.array(rng.integers(0, len(names), rows_per_file))),
                 "ts": pa.array(ids * 1_000_000 + 1_767_225_600_000_000, pa.timestamp("us", "UTC")),
+                "day": pa.array((ids // 86_400 + 20_454).astype(np.int32)).cast(pa.date32()),
                 "price": pa.array(rng.integers(0, 10**6, rows_per_file), pa.int32()).cast(pa.decimal128(12, 2)),
                 "value": rng.random(rows_per_file),
             }

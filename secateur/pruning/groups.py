@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -42,7 +43,13 @@ class BlockGroups:
     """The groups of n blocks."""
 
     code: np.ndarray  # int64 of shape (n,): the number of a block's only group; -1 if it may hold rows of several
-    groups: tuple[Group, ...]
+    first: np.ndarray  # int64: of every group, one of its blocks
+    values: tuple[Values, ...]  # of the columns, per block
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups by their numbers."""
+        return tuple(_group(self.values, block) for block in self.first.tolist())
 
     @classmethod
     def of(cls, fields: Sequence[Field], blocks: Blocks) -> BlockGroups:
@@ -57,7 +64,7 @@ class BlockGroups:
             values.append((zones.lower, is_missing))
         known = np.flatnonzero(is_known)
         code[known], first = _numbered([(keys.take(known), null[known]) for keys, null in values])
-        return cls(code, tuple(_group(values, block) for block in known[first].tolist()))
+        return cls(code, known[first], tuple(values))
 
 
 def grouped_by_statistics(

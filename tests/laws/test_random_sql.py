@@ -20,7 +20,7 @@ from tests.support.random_sql import RandomSql
 
 ROWS = 400
 QUERIES = by_profile(30, 200, 2000)  # for each setting
-PARTIAL = by_profile(25, 400, 4000)
+PARTIAL = by_profile(30, 400, 4000)
 TABLES = ("t", "u", "v", "p")
 
 

@@ -35,6 +35,7 @@ def numbered(start: int, stop: int) -> pa.Table:
             "f": pa.array([FLOATS[i * 7 % 8] if i % 100 < 60 else float(i) for i in ids], pa.float64()),
             "s": [None if i % 11 == 0 else "x" * 70 + f"{i // 40:03d}" for i in ids],
             "n": [{"a": None if i % 13 == 0 else i} for i in ids],
+            "day": pa.array([i // 100 for i in ids], pa.int32()).cast(pa.date32()),
         }
     )
 
@@ -257,10 +258,17 @@ TOLD = [
     ("SELECT id FROM {0} WHERE id = (SELECT max(id) FROM {0} WHERE id < 400)", None),
 ]
 READ = [
-    "SELECT count(DISTINCT late) FROM {}",
+    "SELECT count(DISTINCT id) FROM {}",
+    "SELECT count(DISTINCT day), count(DISTINCT id) FROM {}",
+    "SELECT count(DISTINCT day) FILTER (WHERE id > 5) FROM {}",
+    "SELECT day, count(*), sum(id) FROM {} GROUP BY day",
+    "SELECT day, count(*) FROM {} GROUP BY ROLLUP(day)",
+    "SELECT year(day) AS y, count(*) FROM {} GROUP BY year(day)",
+    "SELECT day, count(*) FROM {} WHERE id + 1 > 0 GROUP BY day",
+    "SELECT s, count(*) FROM {} GROUP BY s",
+    "SELECT s COLLATE UTF8_LCASE AS c, count(*) FROM {} GROUP BY s COLLATE UTF8_LCASE",
     "SELECT count(*) FILTER (WHERE id > 5) FROM {}",
     "SELECT count(*), sum(id) FROM {}",
-    "SELECT late, count(*) FROM {} GROUP BY late",
     "SELECT max(-id) FROM {}",
     "SELECT count(late, id) FROM {}",
     "SELECT count(*) FROM {} WHERE id + 1 > 0",
@@ -279,6 +287,75 @@ def test_what_statistics_tell_is_not_read(spark: SparkSession, root: str) -> Non
             kept_now = pruning(spark.sql(query.format(view)))
             assert kept is None or kept_now == [f"{kept} of {BLOCKS}"], (query, view)
     assert "statistics answer for 30" in plan_of(spark.sql("SELECT count(*) FROM ev"))
+
+
+GROUPS = [
+    ("SELECT day, count(*), count(late), min(id), max(ts) FROM {} GROUP BY day", [0]),
+    ("SELECT count(*) + 1 AS n, day FROM {} WHERE id >= 310 GROUP BY day HAVING count(*) > 90", [1]),
+    ("SELECT late, count(*), max(late), min(f) FROM {} GROUP BY late", None),
+    ("SELECT late, count(*), count(late), max(late) FROM {} GROUP BY late", [26]),
+    ("SELECT d, t, count(s) FROM (SELECT day AS d, late AS t, s FROM {} WHERE id < 40) GROUP BY d, t", [0]),
+    ("SELECT DISTINCT day FROM {} WHERE id <> 5", [1]),
+    ("SELECT day FROM {} GROUP BY day ORDER BY max(id) DESC LIMIT 2", [0]),
+    ("SELECT count(DISTINCT day) FROM {}", [0]),
+    ("SELECT count(DISTINCT day), count(*), min(ts) FROM {} WHERE id >= 590", [1]),
+    ("SELECT count(DISTINCT day), count(*), max(id) FROM {} WHERE id > 10000", [0]),
+    ("SELECT day, count(*) FROM {} WHERE id > 10000 GROUP BY day", [0]),
+    ("SELECT count(DISTINCT late), count(late) FROM {}", [26]),
+    ("SELECT day, count(DISTINCT late), count(DISTINCT late) + count(*) AS n FROM {} GROUP BY day", [26]),
+    ("SELECT count(DISTINCT day, late) FROM {} WHERE id >= 40", [26]),
+    ("SELECT day, count(*) / (datediff(day, DATE'1970-01-01') - 3) FROM {} GROUP BY day", [0]),
+    (
+        "SELECT a.day, a.n, b.n FROM (SELECT day, count(*) AS n FROM {0} GROUP BY day) a JOIN "
+        "(SELECT day, count(*) AS n FROM {0} WHERE id >= 150 GROUP BY day) b ON a.day = b.day",
+        None,
+    ),
+    ("SELECT id FROM {0} WHERE day IN (SELECT day FROM {0} GROUP BY day HAVING max(id) > 500)", None),
+]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_groups_that_statistics_tell_are_not_read(spark: SparkSession, root: str, ansi: str) -> None:
+    """C48, C49 and C59: blocks of several groups are read, NULL is a group, and no row is counted twice."""
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for query, kept in GROUPS:
+            wanted = answer(spark, query.format("ev"), pruned=False)
+            for view in ("ev", "df"):
+                assert answer(spark, query.format(view), pruned=True) == wanted, (query, view)
+                kept_now = pruning(spark.sql(query.format(view)))
+                assert kept is None or kept_now == [f"{n} of {BLOCKS}" for n in kept], (query, view)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+    assert "statistics answer for 30" in plan_of(spark.sql("SELECT day, count(*) FROM ev GROUP BY day"))
+
+
+def test_groups_of_every_type(spark: SparkSession, root: str, tmp_path: Path) -> None:
+    number = pa.array([None if i < 10 else i // 20 for i in range(40)], pa.int32())
+    small = [pa.int8(), pa.int16(), pa.int64(), pa.float32(), pa.bool_(), pa.date32()]
+    exact = [pa.decimal128(12, 2), pa.decimal128(30, 4), pa.string()]
+    instants = [pa.timestamp("us", "UTC"), pa.timestamp("us")]
+    table = pa.table(
+        {
+            **{str(type_): number.cast(type_) for type_ in [*small, *exact]},
+            **{str(type_): number.cast(pa.int64()).cast(type_) for type_ in instants},
+            "zero": [[-0.0, None, 0.0, math.nan][i // 10] for i in range(40)],
+            "text": [["", "é" * 9, None, "x"][i // 10] for i in range(40)],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.enable(spark)
+    spark.read.parquet(str(tmp_path)).createOrReplaceTempView("kinds")
+    every = ", ".join(f"`{name}`" for name in table.column_names)
+    for query in (
+        f"SELECT {every}, count(*), min(text) FROM kinds GROUP BY {every}",
+        "SELECT zero, count(*) FROM kinds GROUP BY zero",
+        "SELECT count(DISTINCT zero), count(*) FROM kinds",
+        "SELECT count(DISTINCT zero, text) FROM kinds",
+    ):
+        require_same(spark, query)
+        assert pruning(spark.sql(query)) == ["0 of 4"], query
 
 
 def test_other_aggregates_are_read(spark: SparkSession, root: str) -> None:

@@ -10,6 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+TOTALS = ("count(*)", "count(a.x)", "count(a.k)", "min(a.id)", "max(a.s)", "min(a.d)", "max(a.x)", "min(a.k)")
+
 
 @dataclass(frozen=True)
 class RandomSql:
@@ -130,10 +132,12 @@ class RandomSql:
         )
 
     def partial(self) -> str:
-        """A query that does not need all rows that match: the first of an order, or aggregates without groups."""
+        """A query that does not need all rows that match: the first of an order, or aggregates that statistics tell."""
         draw = self.chance.random()
-        if draw < 0.35:
+        if draw < 0.2:
             return self._totals()
+        if draw < 0.35:
+            return self._groups()
         if draw < 0.75:
             return self._first("a.id, a.x")
         few = self._first("a.*")
@@ -162,7 +166,20 @@ class RandomSql:
         )
 
     def _totals(self) -> str:
-        one, other = self.chance.sample(
-            ["count(*)", "count(a.x)", "count(a.k)", "min(a.id)", "max(a.s)", "min(a.d)", "max(a.x)", "min(a.k)"], 2
-        )
+        one, other = self.chance.sample(TOTALS, 2)
         return f"SELECT {one} AS m, {other} AS n FROM {self._table()} a WHERE {self._simple('a')}"
+
+    def _groups(self) -> str:
+        """Aggregates of groups, or of distinct values, of which some blocks have one."""
+        by = self.chance.choice(("a.k", "a.k", "a.d", "a.k, a.d", "a.x, a.k"))
+        one, other = self.chance.sample([*TOTALS, f"count(DISTINCT {by})", "sum(a.k)"], 2)
+        rows = f"FROM {self._table()} a WHERE {self._simple('a')}"
+        return self.chance.choice(
+            (
+                f"SELECT {by}, {one} AS m, {other} AS n {rows} GROUP BY {by}",
+                f"SELECT {one} AS m, {by} {rows} GROUP BY {by} HAVING count(*) > {self.chance.randint(0, 9)}",
+                f"SELECT DISTINCT {by} {rows}",
+                f"SELECT count(DISTINCT {by}) AS m, {other} AS n {rows}",
+                f"SELECT a.k, {one} IS NULL AS nothing, {other} AS n {rows} GROUP BY a.k ORDER BY a.k LIMIT 100",
+            )
+        )

@@ -120,13 +120,15 @@ class ScanQuestion:
 
     `limit`: how many rows are wanted, None for all. `order`: which of them, the first of this order; without items any
     rows will do. None if the order is one of more than columns. `aggregates`: all that is wanted of the rows, if not
-    empty; None if some are of more than columns.
+    empty; None if some are of more than columns. `groups`: the columns by which the rows are grouped; None if some are
+    no columns.
     """
 
     filters: tuple[PushedFilter, ...]
     limit: int | None = None
     order: tuple[OrderItem, ...] | None = ()
     aggregates: tuple[AggregateCall, ...] | None = ()
+    groups: tuple[Column, ...] | None = ()
 
 
 def scan_question(data: bytes) -> ScanQuestion:
@@ -135,7 +137,8 @@ def scan_question(data: bytes) -> ScanQuestion:
     filters = tuple(reader.filter() for _ in range(reader.number()))
     limit = reader.limit()
     order = _all([reader.order_item() for _ in range(reader.number())])
-    return ScanQuestion(filters, limit, order, _all([reader.aggregate() for _ in range(reader.number())]))
+    aggregates = _all([reader.aggregate() for _ in range(reader.number())])
+    return ScanQuestion(filters, limit, order, aggregates, _all([reader.column() for _ in range(reader.number())]))
 
 
 def _all(items: Sequence[Item | None]) -> tuple[Item, ...] | None:
@@ -163,16 +166,21 @@ class _Reader:
     def order_item(self) -> OrderItem | None:
         """Read an item of ORDER BY; None if it is not a column."""
         descending, nulls_first = struct.unpack(">??", self._bytes(2))
-        root, _ = self._tree()
-        return OrderItem(root, descending, nulls_first) if isinstance(root, Column) else None
+        column = self.column()
+        return None if column is None else OrderItem(column, descending, nulls_first)
 
     def aggregate(self) -> AggregateCall | None:
         """Read an aggregate; None if it is not of rows or of a column."""
         function = self._text()
         if self._bytes(1) == b"\0":
             return AggregateCall(function, None, "")
+        column = self.column()
+        return None if column is None else AggregateCall(function, column, "")
+
+    def column(self) -> Column | None:
+        """Read a tree; None if it is not a column."""
         root, _ = self._tree()
-        return AggregateCall(function, root, "") if isinstance(root, Column) else None
+        return root if isinstance(root, Column) else None
 
     def filter(self) -> PushedFilter:
         """Read a condition."""

@@ -236,7 +236,7 @@ class Enabled:
             self._asked.keep(number, replace(answered, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        return encoded(rest_of(scan, answerable.aggregates), number)
+        return encoded(rest_of(scan, answerable.aggregates, answerable.groups), number)
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
         table = self._tables.get((metadata, snapshot_id))

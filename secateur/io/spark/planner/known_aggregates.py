@@ -12,9 +12,15 @@ import pyarrow as pa
 from secateur.errors import SecateurError
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
-from secateur.pruning.aggregates import AggregateCall, Result, bind_aggregate, by_statistics
+from secateur.pruning.aggregates import Aggregate, AggregateCall, Result, bind_aggregate, by_statistics
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.groups import bind_group
+from secateur.pruning.known_groups import known_groups
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder
+
+MOST_GROUPS = 10_000  # rows of a reply: with three aggregates 0.4 MB, made in 20 ms
 
 
 @dataclass(frozen=True)
@@ -31,18 +37,23 @@ class Rest:
         return f"; statistics answer for {self.left_out:,}" if self.left_out else ""
 
 
-def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall]) -> Rest:
+def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[Column] = ()) -> Rest:
     """Leave out the blocks of a plan that statistics answer for; all are left to read if they tell nothing.
+
+    What is known are the results of the calls; or, with groups, a row for every group: its values, then its results.
 
     Soundness: the plan's predicate is the whole filter of the query, and the plan has no limit.
     """
-    if not calls:
+    if not calls and not groups:
         return Rest(scan)
     binder = Binder(scan.opened.binding_schema, known_zone(scan.session_time_zone), case_sensitive=True)
     try:
         asked = [bind_aggregate(call, binder) for call in calls]
-        answered, results = by_statistics(asked, scan.survivors.blocks, scan.complete_blocks)
-        known = [_encoded(result) for result in results]
+        if groups:
+            answered, known = _of_groups(scan, asked, [bind_group(group, binder) for group in groups])
+        else:
+            answered, results = by_statistics(asked, scan.survivors.blocks, scan.complete_blocks)
+            known = [_encoded(result) for result in results]
     except (SecateurError, ValueError):  # a column that has no statistics here, or a value that has no encoding
         return Rest(scan)
     if not answered.any():
@@ -51,14 +62,23 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall]) -> Rest:
     return Rest(left, struct.pack(">i", len(known)) + b"".join(known), int(np.count_nonzero(answered)))
 
 
+def _of_groups(scan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) -> tuple[np.ndarray, list[bytes]]:
+    """Return which blocks statistics answer for, and the encoded rows of their groups."""
+    found = known_groups(asked, scan.survivors.blocks, scan.complete_blocks, by, MOST_GROUPS)
+    rows = zip(*(_texts(column) for column in found.columns), strict=True)
+    return found.answered, [text for row in rows for text in row]
+
+
 def _encoded(result: Result) -> bytes:
     """Encode a result as text in Spark's internal form. Raises ValueError if Spark has no such value."""
     if result is None:
         return b"\0"
     if isinstance(result, int):
         return b"\1" + text_of(str(result))
-    values = pa.array([result], result.type)
+    return _texts(pa.array([result], result.type))[0]
+
+
+def _texts(values: pa.Array) -> list[bytes]:
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us", values.type.tz))
-    (text,) = internal_texts(values)
-    return b"\0" if text is None else b"\1" + text_of(text)
+    return [b"\0" if text is None else b"\1" + text_of(text) for text in internal_texts(values)]

@@ -108,7 +108,7 @@ class Planner:
             self._earlier[number] = Earlier(scan.opened, question.predicate, question.settings)
             while len(self._earlier) > MOST_KEPT:
                 self._earlier.popitem(last=False)
-        return _answer(number, rest_of(scan, question.aggregates))
+        return _answer(number, rest_of(scan, question.aggregates, question.groups))
 
     def _binding_schema(self) -> pa.Schema:
         """Return the schema with Spark's hidden `_metadata`, unless the table has a column of that name."""

@@ -20,11 +20,12 @@ from secateur.pruning.predicate.resolve import Binder, resolve
 
 @dataclass(frozen=True)
 class Usable:
-    """A query as it is planned here: a filter, the settings with its zone and limit, and what it aggregates."""
+    """A query as it is planned here: a filter, the settings with its zone and limit, and what is aggregated by what."""
 
     predicate: Predicate
     settings: Settings
     aggregates: tuple[AggregateCall, ...] = ()
+    groups: tuple[Column, ...] = ()
 
 
 def usable(question: ScanQuestion, schema: pa.Schema, settings: Settings) -> Usable:
@@ -45,10 +46,14 @@ def usable(question: ScanQuestion, schema: pa.Schema, settings: Settings) -> Usa
     is_exact = len(known) == len(question.filters) and all(is_total(condition) for _, condition in known)
     if question.limit is not None and is_exact and _is_ordered(question, schema, settings):
         settings = replace(settings, limit=question.limit, order_by=question.order or ())
-    aggregates = (question.aggregates or ()) if is_exact and settings.limit is None else ()
+    found = Usable(And((Truth(True), *(predicate for predicate, _ in known))), settings)
+    if not is_exact or settings.limit is not None or question.aggregates is None or question.groups is None:
+        return found
     binder = _binder(schema, settings)
-    are_bound = all(aggregate.column is None or _resolves(aggregate.column, binder) for aggregate in aggregates)
-    return Usable(And((Truth(True), *(predicate for predicate, _ in known))), settings, aggregates if are_bound else ())
+    columns = [*question.groups, *(call.column for call in question.aggregates if call.column is not None)]
+    if not all(_resolves(column, binder) for column in columns):
+        return found
+    return replace(found, aggregates=question.aggregates, groups=question.groups)
 
 
 def without_limit(settings: Settings) -> Settings:

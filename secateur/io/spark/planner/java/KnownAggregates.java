@@ -31,6 +31,7 @@ final class KnownAggregates {
     static LogicalPlan in(LogicalPlan node) {
         if (node instanceof Aggregate) {
             LogicalPlan found = answered((Aggregate) node);
+            if (found == null) found = KnownGroups.answered((Aggregate) node);
             if (found != null) return found;
         }
         return Children.rewritten(node, new Rewrite() {
@@ -48,7 +49,7 @@ final class KnownAggregates {
             if (!found.collect((Expression) all.next())) return null;
         }
         if (found.calls.isEmpty()) return null;
-        PrunedScan rest = chain.scan().partial(Question.ofAggregates(chain.filters, found.calls));
+        PrunedScan rest = chain.scan().partial(Question.ofAggregates(chain.filters, found.calls, new ArrayList()));
         Known[] known;
         try {
             known = rest.answer().known;

@@ -30,15 +30,17 @@ public final class Question {
 
     private static final long ALL = -1; // rows are wanted
 
-    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList(), new ArrayList()); }
+    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList(), new ArrayList(), new ArrayList()); }
 
     /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
-    static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList()); }
+    static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList(), new ArrayList()); }
 
-    /** Encode filters, and the aggregates over all rows that match. */
-    static byte[] ofAggregates(List filters, List calls) { return of(filters, ALL, new ArrayList(), calls); }
+    /** Encode filters, the aggregates over all rows that match, and the columns by which these are grouped. */
+    static byte[] ofAggregates(List filters, List calls, List groups) {
+        return of(filters, ALL, new ArrayList(), calls, groups);
+    }
 
-    private static byte[] of(List filters, long rows, List items, List calls) {
+    private static byte[] of(List filters, long rows, List items, List calls, List groups) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());
@@ -58,6 +60,8 @@ public final class Question {
                 question.out.writeBoolean(call.column != null);
                 if (call.column != null) question.root(call.column);
             }
+            question.out.writeInt(groups.size());
+            for (int i = 0; i < groups.size(); i++) question.root((Expression) groups.get(i));
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);
@@ -73,8 +77,7 @@ public final class Question {
             question.out.writeInt(lists.size());
             for (int i = 0; i < lists.size(); i++) question.list(((Predicate) lists.get(i)).children());
             question.out.writeLong(ALL);
-            question.out.writeInt(0);
-            question.out.writeInt(0);
+            for (int i = 0; i < 3; i++) question.out.writeInt(0); // no order, no aggregates, no groups
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);

@@ -1,9 +1,13 @@
-"""What statistics tell of aggregates, combined with the aggregates over the rest, is what all rows give."""
+"""What statistics tell of aggregates, combined with the aggregates over the rest, is what all rows give.
+
+Classes C48, C49 and C59: blocks without statistics are read, NULLs are not counted as values, rows are counted once.
+"""
 
 from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
-from secateur.io.scan.aggregate import aggregated, bound
+from secateur.io.scan.aggregate import aggregated, bound, bound_groups, grouped
+from secateur.io.spark.planner import known_aggregates
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.pruning.aggregates import AggregateCall
@@ -36,6 +41,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     columns = {
         "id": pa.array(range(ROWS)),
         "k": pa.array([None if i // 10 in (1, 4) or i % 7 == 0 else i % 9 for i in range(ROWS)], pa.int64()),
+        "one": pa.array([[None, 7, -1, 7, None, 3][i // 10] for i in range(ROWS)], pa.int32()),
+        "text": pa.array([["a", "b" * 70, "a", "", None, "a" if i % 2 else "c"][i // 10] for i in range(ROWS)]),
+        "zero": pa.array([[0.0, -0.0, math.nan, 0.0 if i % 2 else -0.0, None, 1.0][i // 10] for i in range(ROWS)]),
         "f": pa.array([floats[i % 5] if 20 <= i < 40 else None if i % 3 == 0 else i / 2 for i in range(ROWS)]),
     }
     pq.write_table(pa.table(columns), root / "a.parquet", row_group_size=10)
@@ -79,6 +87,73 @@ def test_parts_make_the_whole(table: str, where: str, calls: list[AggregateCall]
     read = [column[0].as_py() for column in aggregated(rest.scan, asked).columns]
     parts = zip(calls, told(rest, calls), read, strict=True)
     assert repr([combined(call.function, *pair) for call, *pair in parts]) == repr(whole)
+
+
+@examples(300)
+@given(
+    st.sampled_from(WHERES),
+    st.lists(st.sampled_from(CALLS), max_size=3, unique=True),
+    st.lists(st.sampled_from(["one", "text", "zero", "k"]), min_size=1, max_size=2, unique=True),
+)
+def test_parts_of_groups_make_the_whole(table: str, where: str, calls: list[AggregateCall], names: list[str]) -> None:
+    plan = sec.prune(sec.open_table(table), where)
+    columns = [Column((name,)) for name in names]
+    asked, by = bound(plan, calls, case_sensitive=True), bound_groups(plan, columns, case_sensitive=True)
+    rest = rest_of(plan, calls, columns)
+    found = {row[: len(by)]: row[len(by) :] for row in rows_of(grouped(rest.scan, asked, by))}
+    for values, told_of in known_rows(rest, calls, [field.type for field in by]):
+        read = found.get(values, tuple(0 if call.function == "count" else None for call in calls))
+        parts = zip(calls, told_of, read, strict=True)
+        found[values] = tuple(combined(call.function, *pair) for call, *pair in parts)
+    whole = {row[: len(by)]: row[len(by) :] for row in rows_of(grouped(plan, asked, by))}
+    assert {key: repr(row) for key, row in found.items()} == {key: repr(row) for key, row in whole.items()}
+
+
+def rows_of(result: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows, with NaN as a text, which equals itself."""
+    return [tuple("NaN" if v != v else v for v in row.values()) for row in result.to_pylist()]
+
+
+def known_rows(
+    rest: Rest, calls: list[AggregateCall], types: list[pa.DataType]
+) -> list[tuple[tuple[Any, ...], list[float | None]]]:
+    """The rows that Java reads: the values of a group, and its aggregates."""
+    reader = Reader(rest.known)
+    texts = [reader.optional_text() for _ in range(reader.number())]
+    width, found = len(types) + len(calls), []
+    for begin in range(0, len(texts), width):
+        values = [
+            None if text is None else text if pa.types.is_string(type_) else decoded(text, type_)
+            for text, type_ in zip(texts[begin : begin + len(types)], types, strict=True)
+        ]
+        results = zip(texts[begin + len(types) : begin + width], calls, strict=True)
+        row = [None if text is None else number(text, call) for text, call in results]
+        found.append((tuple("NaN" if v != v else v for v in values), row))
+    assert bool(found) == bool(rest.left_out)
+    return found
+
+
+def decoded(text: str, type_: pa.DataType) -> float:
+    bits = struct.pack("q", int(text))
+    return float(struct.unpack("d", bits)[0]) if pa.types.is_floating(type_) else int(text)
+
+
+def test_blocks_of_one_group_are_not_read(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(where: str, *names: str) -> int:
+        columns = [Column((name,)) for name in names]
+        plan = Scan.of(sec.prune(sec.open_table(table), where))
+        return len(rest_of(plan, CALLS[:1], columns).scan.survivors.blocks)
+
+    assert left("TRUE", "one") == 0
+    assert left("id >= 25", "one") == 1
+    assert left("TRUE", "text", "one") == 2  # of two values, and of one that bounds cut
+    assert left("TRUE", "zero") == 0
+    assert left("TRUE", "k") == 4
+    assert left("TRUE", "none") == 6
+    monkeypatch.setattr(known_aggregates, "MOST_GROUPS", 4)
+    assert left("TRUE", "one") == 0
+    monkeypatch.setattr(known_aggregates, "MOST_GROUPS", 3)
+    assert left("TRUE", "one") == 6
 
 
 def test_blocks_that_are_known_are_not_read(table: str) -> None:

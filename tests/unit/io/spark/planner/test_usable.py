@@ -38,8 +38,9 @@ def test_a_limit_and_aggregates_need_every_filter(filters: list[PushedFilter], e
     order = (OrderItem(Column(("ts",)), descending=True, nulls_first=False),)
     settings = usable(ScanQuestion(tuple(filters), 10, order), SCHEMA, Settings()).settings
     assert (settings.limit, settings.order_by) == ((10, order) if exact else (None, ()))
-    asked = usable(ScanQuestion(tuple(filters), aggregates=(COUNT, LEAST)), SCHEMA, Settings())
-    assert asked.aggregates == ((COUNT, LEAST) if exact else ())
+    by = (Column(("s",)),)
+    asked = usable(ScanQuestion(tuple(filters), aggregates=(COUNT, LEAST), groups=by), SCHEMA, Settings())
+    assert (asked.aggregates, asked.groups) == (((COUNT, LEAST), by) if exact else ((), ()))
 
 
 def test_columns_that_mean_something_else_here() -> None:
@@ -48,3 +49,6 @@ def test_columns_that_mean_something_else_here() -> None:
         assert usable(ScanQuestion((), 10, order), SCHEMA, Settings()).settings.limit is None
     for calls in (None, (COUNT, AggregateCall("max", other, ""))):
         assert usable(ScanQuestion((), aggregates=calls), SCHEMA, Settings()).aggregates == ()
+    for groups in (None, (Column(("id",)), other)):
+        asked = usable(ScanQuestion((), aggregates=(COUNT,), groups=groups), SCHEMA, Settings())
+        assert (asked.aggregates, asked.groups) == ((), ())
