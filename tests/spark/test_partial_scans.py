@@ -152,6 +152,48 @@ def test_errors_of_rows_that_come_later_are_raised(spark: SparkSession, root: st
         assert answer(spark, query, pruned=True) == ["DIVIDE_BY_ZERO"]
 
 
+WINDOW = "row_number() OVER (PARTITION BY {} ORDER BY {}) AS nth"
+ONE_PARTITION = [  # columns of PARTITION BY, order, filter, condition on the number, and what is read
+    ("day", "ts DESC, id", "day = DATE'1970-01-04'", "nth <= 3", 1),
+    ("day", "ts DESC, id", "DATE'1970-01-04' = day AND id < 350", "nth = 1", 2),
+    ("day", "ts, id", "day <=> DATE'1970-01-04'", "nth < 26", 2),
+    ("late, day", "id DESC", "late <=> NULL AND day = DATE'1970-01-01'", "nth <= 2", 2),
+    ("day, late", "f, id", "day = DATE'1970-01-04' AND late = 61", "nth <= 2", 1),
+    ("day", "late DESC, id", "day = DATE'1970-01-01'", "nth <= 2", 1),
+    ("day", "s, id", "day IN (DATE'1970-01-04')", "nth <= 4", 5),
+]
+SEVERAL = [
+    ("day", "ts DESC, id", "day >= DATE'1970-01-04'", "nth <= 3", 15),
+    ("day", "ts DESC, id", "day = DATE'1970-01-04' OR day = DATE'1970-01-02'", "nth <= 3", 10),
+    ("day, late", "ts DESC, id", "day = DATE'1970-01-04'", "nth <= 3", 5),
+    ("day + INTERVAL 1 DAY", "ts DESC, id", "day = DATE'1970-01-04'", "nth <= 3", 5),
+    ("day", "ts DESC, id", "day = DATE'1970-01-04' AND hash(id) % 2 = 0", "nth <= 3", 5),
+    ("day", "-id", "day = DATE'1970-01-04'", "nth <= 3", 5),
+    ("day", "ts DESC, id", "day = DATE'1970-01-04'", "nth >= 3", 5),
+]
+
+
+@pytest.mark.parametrize(("view", "cases"), [("ev", [*ONE_PARTITION, *SEVERAL]), ("df", ONE_PARTITION[:2])])
+def test_the_first_rows_of_one_partition(
+    spark: SparkSession, root: str, view: str, cases: list[tuple[str, str, str, str, int]]
+) -> None:
+    for columns, order, where, wanted, kept in cases:
+        window = WINDOW.format(columns, order)
+        query = f"SELECT * FROM (SELECT *, {window} FROM {{}} WHERE {where}) WHERE {wanted}"
+        assert answer(spark, query.format(view), pruned=True) == answer(spark, query.format("ev"), pruned=False), query
+        assert pruning(spark.sql(query.format(view))) == [f"{kept} of {BLOCKS}"], query
+
+
+def test_ranks_with_ties_need_all_rows(spark: SparkSession, root: str) -> None:
+    for function in ("rank", "dense_rank"):
+        ranked = f"{function}() OVER (PARTITION BY day ORDER BY ts DESC) AS nth"
+        query = f"SELECT id, nth FROM (SELECT *, {ranked} FROM ev WHERE day = DATE'1970-01-04') WHERE nth <= 1"
+        require_same(spark, query)
+        assert pruning(spark.sql(query)) == [f"5 of {BLOCKS}"]
+    both = "row_number() OVER (PARTITION BY day ORDER BY id) AS nth, max(id) OVER (PARTITION BY day) AS m"
+    require_same(spark, f"SELECT * FROM (SELECT *, {both} FROM ev WHERE day = DATE'1970-01-04') WHERE nth <= 2")
+
+
 def test_a_limited_scan_serves_no_other_query(spark: SparkSession, root: str) -> None:
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
@@ -314,17 +356,16 @@ GROUPS = [
 ]
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
-def test_groups_that_statistics_tell_are_not_read(spark: SparkSession, root: str, ansi: str) -> None:
+@pytest.mark.parametrize(("view", "ansi"), [("ev", "true"), ("df", "false")])
+def test_groups_that_statistics_tell_are_not_read(spark: SparkSession, root: str, view: str, ansi: str) -> None:
     """C48, C49 and C59: blocks of several groups are read, NULL is a group, and no row is counted twice."""
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         for query, kept in GROUPS:
             wanted = answer(spark, query.format("ev"), pruned=False)
-            for view in ("ev", "df"):
-                assert answer(spark, query.format(view), pruned=True) == wanted, (query, view)
-                kept_now = pruning(spark.sql(query.format(view)))
-                assert kept is None or kept_now == [f"{n} of {BLOCKS}" for n in kept], (query, view)
+            assert answer(spark, query.format(view), pruned=True) == wanted, query
+            kept_now = pruning(spark.sql(query.format(view)))
+            assert kept is None or kept_now == [f"{n} of {BLOCKS}" for n in kept], query
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
     assert "statistics answer for 30" in plan_of(spark.sql("SELECT day, count(*) FROM ev GROUP BY day"))

@@ -138,7 +138,9 @@ class RandomSql:
             return self._totals()
         if draw < 0.35:
             return self._groups()
-        if draw < 0.75:
+        if draw < 0.5:
+            return self._first_of_partition()
+        if draw < 0.8:
             return self._first("a.id, a.x")
         few = self._first("a.*")
         return self.chance.choice(
@@ -164,6 +166,24 @@ class RandomSql:
             f"SELECT {chosen} FROM {self._table()} a WHERE {self._simple('a')} "
             f"ORDER BY {by}{direction}{nulls}, a.id LIMIT {self.chance.randint(0, 9)}{offset}"
         )
+
+    def _first_of_partition(self) -> str:
+        """The first rows of one partition or of several, by an order without ties."""
+        k, x = self.chance.randint(-3, 19), self.chance.randint(0, 3)
+        by, bound = self.chance.choice(
+            (
+                ("a.k", f"a.k = {k}"),
+                ("a.k", f"a.k <=> {self.chance.choice((k, 'NULL'))}"),
+                ("a.k", f"a.k IN ({k}, {k + 1})"),
+                ("a.k, a.x", f"a.k = {k} AND a.x = {x}"),
+                ("a.k, a.x", f"a.k = {k}"),
+                ("a.x", f"a.x = {self.chance.choice(('0.0D', '-0.0D', 'double(' + repr('NaN') + ')'))}"),
+            )
+        )
+        order = self.chance.choice(("a.id", "a.id DESC", "a.ts DESC, a.id", "a.d DESC, a.id", "a.s NULLS LAST, a.id"))
+        number = f"row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS n"
+        rows = f"SELECT a.*, {number} FROM {self._table()} a WHERE {bound} AND {self._simple('a')}"
+        return f"SELECT w.id, w.k, w.x, w.n FROM ({rows}) w WHERE w.n <= {self.chance.randint(0, 4)}"
 
     def _totals(self) -> str:
         one, other = self.chance.sample(TOTALS, 2)

@@ -64,9 +64,9 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[
 
 def _of_groups(scan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) -> tuple[np.ndarray, list[bytes]]:
     """Return which blocks statistics answer for, and the encoded rows of their groups."""
-    found = known_groups(asked, scan.survivors.blocks, scan.complete_blocks, by, MOST_GROUPS)
-    rows = zip(*(_texts(column) for column in found.columns), strict=True)
-    return found.answered, [text for row in rows for text in row]
+    groups = known_groups(asked, scan.survivors.blocks, scan.complete_blocks, by, MOST_GROUPS)
+    rows = zip(*(_texts(column) for column in groups.columns), strict=True)
+    return groups.answered, [text for row in rows for text in row]
 
 
 def _encoded(result: Result) -> bytes:

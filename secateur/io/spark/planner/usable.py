@@ -46,14 +46,14 @@ def usable(question: ScanQuestion, schema: pa.Schema, settings: Settings) -> Usa
     is_exact = len(known) == len(question.filters) and all(is_total(condition) for _, condition in known)
     if question.limit is not None and is_exact and _is_ordered(question, schema, settings):
         settings = replace(settings, limit=question.limit, order_by=question.order or ())
-    found = Usable(And((Truth(True), *(predicate for predicate, _ in known))), settings)
+    of_rows = Usable(And((Truth(True), *(predicate for predicate, _ in known))), settings)
     if not is_exact or settings.limit is not None or question.aggregates is None or question.groups is None:
-        return found
+        return of_rows
     binder = _binder(schema, settings)
     columns = [*question.groups, *(call.column for call in question.aggregates if call.column is not None)]
     if not all(_resolves(column, binder) for column in columns):
-        return found
-    return replace(found, aggregates=question.aggregates, groups=question.groups)
+        return of_rows
+    return replace(of_rows, aggregates=question.aggregates, groups=question.groups)
 
 
 def without_limit(settings: Settings) -> Settings:

@@ -7,7 +7,11 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation$;
@@ -72,6 +76,22 @@ final class Chain {
             children.add(found);
         }
         return children.isEmpty() ? expression : (Expression) expression.withNewChildren(PrunedTable.seq(children));
+    }
+
+    /** Whether an expression over the chain's columns has one value on all rows that pass, by a filter. */
+    boolean isOneValue(Expression expression) {
+        Expression column = defined(expression);
+        if (column instanceof Literal) return true;
+        for (int i = 0; column instanceof Attribute && i < filters.size(); i++) {
+            Expression filter = (Expression) filters.get(i);
+            boolean isEqual = filter instanceof EqualTo || filter instanceof EqualNullSafe;
+            if (!isEqual && !(filter instanceof IsNull)) continue;
+            Expression left = (Expression) filter.children().head(), right = (Expression) filter.children().last();
+            if (!isEqual && left.semanticEquals(column)) return true;
+            if (left instanceof Literal && right.semanticEquals(column)) return true;
+            if (right instanceof Literal && left.semanticEquals(column)) return true;
+        }
+        return false;
     }
 
     /** A plan that ends in this chain by nodes with one child each, over another scan. */

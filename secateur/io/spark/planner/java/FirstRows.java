@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.RowNumber;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -22,6 +24,8 @@ import scala.collection.immutable.Seq;
  * Spark's plan stays, with its limit, sort and filters. Sound: between the limit and the scan there are only
  * projections, filters, and at most one sort of all rows. Python gets every one of these filters, and so knows which
  * row groups match whole. Only this limit reads the scan, which is a copy that differs from all others.
+ *
+ * A limit is also Spark's WindowGroupLimit, which it puts below row_number() &lt;= n, if all rows are of one partition.
  */
 final class FirstRows {
     private long wanted = Long.MAX_VALUE; // rows
@@ -31,6 +35,9 @@ final class FirstRows {
     static LogicalPlan in(LogicalPlan node) {
         if (node instanceof GlobalLimit || node instanceof LocalLimit) {
             LogicalPlan found = new FirstRows().under(node);
+            if (found != null) return found;
+        } else if (node instanceof WindowGroupLimit) {
+            LogicalPlan found = new FirstRows().ofPartition((WindowGroupLimit) node);
             if (found != null) return found;
         }
         return Children.rewritten(node, new Rewrite() {
@@ -62,6 +69,19 @@ final class FirstRows {
         List items = chain == null ? null : items(chain);
         if (items == null) return null;
         return chain.under(top, chain.scan().partial(Question.ofRows(chain.filters, wanted, items)));
+    }
+
+    /** The plan of row_number() <= n with a limited scan; null if filters do not leave the rows of one partition only. */
+    private LogicalPlan ofPartition(WindowGroupLimit node) {
+        Chain chain = node.rankLikeFunction() instanceof RowNumber ? Chain.of(node.child()) : null;
+        if (chain == null) return null;
+        for (Iterator all = node.partitionSpec().iterator(); all.hasNext();) {
+            if (!chain.isOneValue((Expression) all.next())) return null;
+        }
+        order = node.orderSpec();
+        List items = items(chain);
+        if (items == null || node.limit() < 0) return null;
+        return chain.under(node, chain.scan().partial(Question.ofRows(chain.filters, node.limit(), items)));
     }
 
     private static long number(Expression limit) {
