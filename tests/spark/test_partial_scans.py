@@ -129,7 +129,7 @@ NOT_NARROWED = [
     "SELECT id, id + 1 FROM {} ORDER BY ts LIMIT 3",
     "SELECT id FROM {} WHERE id + 1 > 0 ORDER BY ts LIMIT 3",
     "SELECT ts, count(*) FROM {} GROUP BY ts ORDER BY ts LIMIT 3",
-    "SELECT DISTINCT late FROM {} ORDER BY late LIMIT 3",
+    "SELECT DISTINCT ts FROM {} ORDER BY ts LIMIT 3",
     "SELECT id, sum(id) OVER (PARTITION BY late ORDER BY id) FROM {} ORDER BY id LIMIT 3",
     "SELECT id, explode(array(1, 2)) FROM {} ORDER BY id DESC LIMIT 3",
     "SELECT * FROM {} WHERE id = (SELECT max(id) - 300 FROM range(500)) + 200 ORDER BY ts LIMIT 3",
