@@ -315,8 +315,8 @@ def aggregate(
     Parameters
     ----------
     aggregates
-        A Spark SQL list of ``count(*)``, ``count(column)``, ``min(column)`` and ``max(column)``; fields of structs are
-        allowed. Each gives a column named by its alias, or as it is written.
+        A Spark SQL list of ``count(*)``, ``count(column)``, ``count(DISTINCT column)``, ``min(column)`` and
+        ``max(column)``; fields of structs are allowed. Each gives a column named by its alias, or as it is written.
     where
         The predicate that selects the rows, in any form that :func:`prune` takes. The other arguments are those of
         :func:`prune`.

@@ -17,16 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import InvalidAggregate
+from secateur.pruning.distinct import DistinctValues
 from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.valued_bounds import is_value
+from secateur.pruning.valued_bounds import has_one_value, is_value
 from secateur.pruning.zones import unknown_zones
 from secateur.values import (
     Key,
+    Keys,
     Kind,
     greatest_per_group,
     is_float,
@@ -39,9 +41,12 @@ from secateur.values import (
 )
 
 COUNT, MIN, MAX = "count", "min", "max"
+DISTINCT = "count distinct"
 FUNCTIONS = (COUNT, MIN, MAX)
+EXTREMES = (MIN, MAX)
 
-Result: TypeAlias = "int | pa.Scalar | None"  # a count; or the value of MIN or MAX, None if there is none
+# A count; the values of a count of different ones; or the value of MIN or MAX, None if there is none.
+Result: TypeAlias = "int | DistinctValues | pa.Scalar | None"
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate over a field of the table, or over rows; MIN and MAX always have a field."""
+    """An aggregate over a field of the table, or over rows; only COUNT is one over rows."""
 
     function: str
     field: Field | None
@@ -64,7 +69,12 @@ class Aggregate:
     @property
     def type(self) -> pa.DataType:
         """The result type."""
-        return pa.int64() if self.function == COUNT or self.field is None else self.field.type
+        return pa.int64() if self.function not in EXTREMES or self.field is None else self.field.type
+
+    @property
+    def of_no_rows(self) -> Result:
+        """The result over no rows."""
+        return 0 if self.function == COUNT else DistinctValues() if self.function == DISTINCT else None
 
 
 def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
@@ -138,6 +148,30 @@ def known_counts(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> 
     return np.where(complete & (nulls >= 0), blocks.row_count - nulls, -1)
 
 
+@dataclass(frozen=True)
+class KnownValues:
+    """Where statistics tell the different values of a column, one for each block or none: of n blocks."""
+
+    is_known: np.ndarray  # bool of shape (n,)
+    has_value: np.ndarray  # bool of shape (n,)
+    keys: Keys
+    type: pa.DataType
+
+    def over(self, blocks: np.ndarray) -> DistinctValues:
+        """Return the values of some known blocks: bool of shape (n,)."""
+        return DistinctValues.of_keys(self.keys.take(np.flatnonzero(blocks & self.has_value)), self.type)
+
+
+def known_values(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> KnownValues:
+    """Return the values of blocks that have one or none; all rows of `complete` blocks count."""
+    assert aggregate.field is not None, "different values are those of a field"
+    type_ = aggregate.field.type
+    zones = blocks.zones(aggregate.field) or unknown_zones(ordered_kind(type_), len(blocks))
+    nulls = null_counts(aggregate.field, blocks)
+    has_value = complete & (nulls >= 0) & (nulls < blocks.row_count) & has_one_value(zones)
+    return KnownValues(has_value | (complete & (nulls == blocks.row_count)), has_value, zones.lower, type_)
+
+
 def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> tuple[np.ndarray, list[Result]]:
     """Return which blocks need not be read, bool of shape (n,), and the aggregates over these blocks.
 
@@ -149,11 +183,16 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarr
     counts = {
         aggregate: known_counts(aggregate, blocks, complete) for aggregate in asked if aggregate.function == COUNT
     }
-    sides = {aggregate: side_of(aggregate, blocks, complete) for aggregate in asked if aggregate.function != COUNT}
+    sides = {aggregate: side_of(aggregate, blocks, complete) for aggregate in asked if aggregate.function in EXTREMES}
+    values = {
+        aggregate: known_values(aggregate, blocks, complete) for aggregate in asked if aggregate.function == DISTINCT
+    }
     best = {aggregate: side.best() for aggregate, side in sides.items()}
     every, answered = np.ones(len(blocks), bool), np.ones(len(blocks), bool)
     for known in counts.values():
         answered &= known >= 0
+    for of_column in values.values():
+        answered &= of_column.is_known
     for aggregate, side in sides.items():
         answered[side.improving(best[aggregate], every)] = False
     results: list[Result] = []
@@ -161,6 +200,8 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarr
         key = best.get(aggregate)
         if aggregate in counts:
             results.append(int(counts[aggregate][answered].sum()))
+        elif aggregate in values:
+            results.append(values[aggregate].over(answered))
         else:
             results.append(None if key is None else scalar_of(key, aggregate.type))
     return answered, results
@@ -171,7 +212,7 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarr
 
 def over_rows(asked: Sequence[Aggregate], batches: Iterable[pa.RecordBatch]) -> list[Result]:
     """Compute the aggregates over all rows of some batches."""
-    results: list[Result] = [0 if aggregate.function == COUNT else None for aggregate in asked]
+    results: list[Result] = [aggregate.of_no_rows for aggregate in asked]
     for batch in batches:
         results = [
             combined(aggregate, known, _over(aggregate, batch)) for aggregate, known in zip(asked, results, strict=True)
@@ -183,9 +224,11 @@ def _over(aggregate: Aggregate, batch: pa.RecordBatch) -> Result:
     if aggregate.field is None:
         return int(batch.num_rows)
     values = column(batch, aggregate.field)
-    return (
-        len(values) - values.null_count if aggregate.function == COUNT else _extreme(values, aggregate.function == MAX)
-    )
+    if aggregate.function == COUNT:
+        return len(values) - values.null_count
+    if aggregate.function == DISTINCT:
+        return DistinctValues.of(values)
+    return _extreme(values, aggregate.function == MAX)
 
 
 def combined(aggregate: Aggregate, a: Result, b: Result) -> Result:
@@ -193,6 +236,8 @@ def combined(aggregate: Aggregate, a: Result, b: Result) -> Result:
     match a, b:
         case int(), int():
             return a + b
+        case DistinctValues(), DistinctValues():
+            return a.joined(b)
         case pa.Scalar(), pa.Scalar():
             return (max if aggregate.function == MAX else min)(a, b, key=key_of_scalar)
         case _:
@@ -238,13 +283,22 @@ class Answers:
             if aggregate.function == COUNT
         }
         self._sides = {
-            aggregate: side_of(aggregate, blocks, complete) for aggregate in self.asked if aggregate.function != COUNT
+            aggregate: side_of(aggregate, blocks, complete)
+            for aggregate in self.asked
+            if aggregate.function in EXTREMES
         }
-        doubtful = np.logical_or.reduce([np.zeros(len(blocks), bool), *(counts < 0 for counts in known.values())])
+        values = {
+            aggregate: known_values(aggregate, blocks, complete)
+            for aggregate in self.asked
+            if aggregate.function == DISTINCT
+        }
+        in_doubt = [*(counts < 0 for counts in known.values()), *(~of_column.is_known for of_column in values.values())]
+        doubtful = np.logical_or.reduce([np.zeros(len(blocks), bool), *in_doubt])
         self.in_doubt = np.flatnonzero(doubtful)
         self.results: dict[Aggregate, Result] = {
             aggregate: int(counts[~doubtful].sum()) for aggregate, counts in known.items()
         }
+        self.results |= {aggregate: of_column.over(~doubtful) for aggregate, of_column in values.items()}
         for aggregate, side in self._sides.items():
             best = side.best()
             self.results[aggregate] = None if best is None else scalar_of(best, aggregate.type)
@@ -261,7 +315,7 @@ class Answers:
 
     def _best(self, aggregate: Aggregate) -> Key | None:
         best = self.results[aggregate]
-        return None if best is None else key_of_scalar(best)
+        return key_of_scalar(best) if isinstance(best, pa.Scalar) else None
 
     def add(self, asked: Sequence[Aggregate], results: Sequence[Result]) -> None:
         """Add the results of aggregates over rows that were read."""

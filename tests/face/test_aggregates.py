@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import EvaluationError, InvalidAggregate, UnknownColumn, UnsupportedPredicate
 from secateur.index.model import BuildOptions
+from secateur.pruning.distinct import DistinctValues
 from secateur.values import key_of, scalar_of
 from tests.support.local_build import index_here
 from tests.support.profiles import examples
@@ -24,8 +25,9 @@ from tests.support.small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, fi
 from tests.support.tables import WriteTable, write_file
 
 CALLS = st.sampled_from(
-    ["count(*)", "count(p)", "min(p)", "max(p)"]
+    ["count(*)", "count(p)", "min(p)", "max(p)", "count(DISTINCT p)"]
     + [f"{function}({name})" for name in TYPES for function in ("count", "min", "max")]
+    + [f"count(DISTINCT {name})" for name in TYPES]
 )
 
 
@@ -34,7 +36,10 @@ def expected(call: str, rows: list[Row]) -> Any:
     function, name = call[:-1].split("(")
     if name == "*":
         return len(rows)
-    values = [row[name] for row in rows if row[name] is not None]
+    column = name.removeprefix("DISTINCT ")
+    values = [row[column] for row in rows if row[column] is not None]
+    if name != column:
+        return len({group_of(row, [column]) for row in rows if row[column] is not None})
     if function == "count":
         return len(values)
     if not values:
@@ -247,6 +252,33 @@ def test_a_bound_that_is_said_to_be_loose_is_not_taken_for_a_value(
     assert blocks_read(table, "min(i)") == 0
 
 
+def test_different_values_of_blocks_that_have_one_are_not_read(tmp_path: Path) -> None:
+    days = [dt.date(2026, 1, 1 + i // 20) if i // 20 != 1 else None for i in range(60)]
+    for country in ("de", "fr"):
+        rows = {"day": days, "mixed": [i // 7 for i in range(60)], "zero": [-0.0, 0.0, math.nan] * 20}
+        write_file(tmp_path / f"country={country}" / "a.parquet", rows, row_group_size=10)
+    table = sec.open_table(str(tmp_path))
+    asked = "count(DISTINCT country) AS c, count(DISTINCT day), COUNT(distinct day) AS d, max(day)"
+    result = sec.aggregate(table, asked)
+    assert [column[0].as_py() for column in result.columns] == [2, 2, 2, dt.date(2026, 1, 3)]
+    assert result.schema.metadata[b"blocks_read"] == b"0"
+    assert not result.schema.field("c").nullable
+    mixed = sec.aggregate(table, "count(DISTINCT mixed), count(DISTINCT zero), count(*)", "mixed >= 1")
+    assert list(mixed.to_pylist()[0].values()) == [8, 2, 106]
+    assert mixed.schema.metadata[b"blocks_read"] == b"12"
+    by = sec.aggregate(table, "count(DISTINCT mixed) AS n", group_by="country, day")
+    assert by["n"].to_pylist() == [4, 3, 4] * 2
+    assert sec.aggregate(table, "count(DISTINCT mixed) AS n", "mixed > 100").to_pylist() == [{"n": 0}]
+
+
+@given(st.lists(st.lists(st.none() | st.integers(0, 30), max_size=20), max_size=12))
+def test_different_values_of_parts_are_those_of_the_whole(parts: list[list[int | None]]) -> None:
+    whole = DistinctValues()
+    for part in parts:
+        whole = whole.joined(DistinctValues.of(pa.array(part, pa.int64())))
+    assert whole.count == len({value for part in parts for value in part} - {None})
+
+
 # ---- what is asked ---------------------------------------------------------------------------------------------------
 
 
@@ -263,9 +295,12 @@ def test_an_expression_says_which_rows(events: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("sum(i)", ["'sum(i)'", "count(*), count(column), min(column) and max(column)"]),
+        ("sum(i)", ["'sum(i)'", "count(*), count(column), count(DISTINCT column), min(column) and max(column)"]),
         ("count(*), min(i + 1)", ["'min(i + 1)'"]),
-        ("count(DISTINCT i)", ["'count(DISTINCT i)'"]),
+        ("count(DISTINCT i, s)", ["'count(DISTINCT i, s)'"]),
+        ("min(DISTINCT i)", ["'min(DISTINCT i)'"]),
+        ("count(DISTINCT *)", ["'count(DISTINCT *)'"]),
+        ("count(DISTINCT st)", ["st", "struct"]),
         ("count(i, s)", ["'count(i, s)'"]),
         ("max(i) FILTER (WHERE i > 1)", ["'max(i) FILTER (WHERE i > 1)'"]),
         ("max(i) OVER ()", ["'max(i) OVER ()'"]),

@@ -10,7 +10,17 @@ import pyarrow as pa
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.waves import wave, wave_sizes
-from secateur.pruning.aggregates import COUNT, Aggregate, AggregateCall, Answers, bind_aggregate, over_rows
+from secateur.pruning.aggregates import (
+    COUNT,
+    EXTREMES,
+    Aggregate,
+    AggregateCall,
+    Answers,
+    Result,
+    bind_aggregate,
+    over_rows,
+)
+from secateur.pruning.distinct import DistinctValues
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.groups import BlockGroups, add, bind_group, grouped_by_statistics, grouped_rows, in_order
 from secateur.pruning.predicate.bound import Field
@@ -50,7 +60,7 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
         if not len(wanted):
             break
         _read(plan, answers, still_open, wanted)
-    columns = [pa.array([answers.results[aggregate]], aggregate.type) for aggregate in asked]
+    columns = [pa.array([_value(answers.results[aggregate])], aggregate.type) for aggregate in asked]
     schema = pa.schema(_fields(asked), _counts(len(blocks), int(np.count_nonzero(~answers.unread))))
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -76,7 +86,9 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
                 add(with_count, results, group, others)
     groups = in_order(group for group, values in results.items() if values[-1])
     keys = [_values(field, [group[i] for group in groups]) for i, field in enumerate(by)]
-    columns = [pa.array([results[group][i] for group in groups], aggregate.type) for i, aggregate in enumerate(asked)]
+    columns = [
+        pa.array([_value(results[group][i]) for group in groups], aggregate.type) for i, aggregate in enumerate(asked)
+    ]
     names_of_groups = [pa.field(str(field), field.type) for field in by]
     counted = _counts(len(blocks), len(unread))
     return pa.Table.from_arrays([*keys, *columns], schema=pa.schema([*names_of_groups, *_fields(asked)], counted))
@@ -85,12 +97,16 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
 _ROWS = Aggregate(COUNT, None, "")
 
 
+def _value(result: Result) -> int | pa.Scalar | None:
+    return result.count if isinstance(result, DistinctValues) else result
+
+
 def _values(field: Field, keys: Sequence[Key | None]) -> pa.Array:
     return pa.array([None if key is None else scalar_of(key, field.type) for key in keys], field.type)
 
 
 def _fields(asked: Sequence[Aggregate]) -> list[pa.Field]:
-    return [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function != COUNT) for aggregate in asked]
+    return [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function in EXTREMES) for aggregate in asked]
 
 
 def _counts(blocks: int, read: int) -> dict[bytes, bytes]:

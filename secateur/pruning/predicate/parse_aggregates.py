@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.aggregates import COUNT, FUNCTIONS, AggregateCall
+from secateur.pruning.aggregates import COUNT, DISTINCT, FUNCTIONS, AggregateCall
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.parse import Dialect, column_of
 from secateur.pruning.predicate.syntax import has_only
@@ -63,12 +63,15 @@ def _call(text: str, tree: exp.Expression) -> AggregateCall:
     match tree:
         case exp.Anonymous(expressions=[argument]) if str(tree.this).lower() in FUNCTIONS:
             function = str(tree.this).lower()
+            if function == COUNT and isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
+                function, argument = DISTINCT, argument.expressions[0]
             if function == COUNT and _is_never_null(argument):
                 return AggregateCall(COUNT, None, name)
             if (column := column_of(argument)) is not None:
                 return AggregateCall(function, column, name)
     raise InvalidAggregate(
-        f"the aggregate {text!r} is not answered here, only count(*), count(column), min(column) and max(column)"
+        f"the aggregate {text!r} is not answered here, only count(*), count(column), count(DISTINCT column), "
+        "min(column) and max(column)"
     )
 
 

@@ -75,6 +75,7 @@ def _encoded(result: Result) -> bytes:
         return b"\0"
     if isinstance(result, int):
         return b"\1" + text_of(str(result))
+    assert isinstance(result, pa.Scalar), "Spark itself counts different values"
     return _texts(pa.array([result], result.type))[0]
 
 
