@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import flags
+from secateur.arrays import flags, from_numpy
 from secateur.errors import UnsupportedPredicate
 from secateur.pruning.arrow_texts import is_ascii, is_null
 from secateur.pruning.evaluate import ColumnSubset, interval_of
 from secateur.pruning.interval import Interval, RowValues, points
-from secateur.pruning.key_values import values_of
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import (
     Apply,
@@ -38,7 +37,7 @@ from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.text_rows import text_outcomes
 from secateur.pruning.zones import Zones
-from secateur.values import Kind, keys_of, kind_of, scalar_of
+from secateur.values import Keys, Kind, binaries_of, byte_matrix, doubles_of, is_float, keys_of, kind_of, scalar_of
 
 
 def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
@@ -174,3 +173,28 @@ def _of_interval(interval: Interval) -> RowValues:
     null = interval.value == 0
     unknown = interval.fails | (~null & ((interval.null != 0) | ~interval.is_point))
     return RowValues(values_of(interval.lower, interval.type, ~null & ~unknown), unknown)
+
+
+def values_of(keys: Keys, type_: pa.DataType, present: np.ndarray) -> pa.Array:
+    """Return the values of keys, NULL where they are not present: the inverse of :func:`secateur.values.keys_of`.
+
+    A zero is 0.0, and a NaN one of the many.
+    """
+    match kind_of(type_):
+        case Kind.BYTES:
+            _, inside = byte_matrix(keys)
+            binary = binaries_of(keys, inside).cast(pa.binary())
+            values = binary if type_ == pa.binary() else pa.Array.from_buffers(type_, len(binary), binary.buffers())
+        case Kind.WIDE | Kind.WORD if pa.types.is_decimal128(type_):
+            high, low = keys.words if keys.kind is Kind.WIDE else (keys.words[0] >> 63, keys.words[0].view(np.uint64))
+            words = np.stack([low, high.view(np.uint64)], axis=1)
+            values = pa.Array.from_buffers(type_, len(words), [None, pa.py_buffer(np.ascontiguousarray(words))])
+        case _ if is_float(type_):
+            values = from_numpy(doubles_of(keys.words[0])).cast(type_, safe=False)
+        case _ if pa.types.is_boolean(type_):
+            values = flags(keys.words[0] != 0)
+        case _:
+            word = np.where(present, keys.words[0], 0)
+            whole = from_numpy(word.astype(np.int32)) if pa.types.is_date32(type_) else from_numpy(word)
+            values = whole.cast(type_)
+    return values if present.all() else pc.if_else(flags(present), values, pa.scalar(None, type_))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import EvaluationError, InvalidAggregate, UnknownColumn, UnsupportedPredicate
 from secateur.index.model import BuildOptions
-from secateur.pruning.distinct import DistinctValues
+from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.values import key_of, scalar_of
 from tests.support.local_build import index_here
 from tests.support.profiles import examples

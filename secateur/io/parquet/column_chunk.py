@@ -180,8 +180,8 @@ def _metadata(chunk: Struct, column: SchemaColumn) -> Struct:
 def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None, bytes | None]:
     """Return the bounds of a chunk. For numbers, days and instants a side declared inexact is None.
 
-    So known bounds of these types are values of the chunk and answer min and max (pruning/aggregates.py). No writer is
-    known that loosens them.
+    So known bounds of these types are values of the chunk and answer min and max (pruning/aggregates/answers.py). No
+    writer is known that loosens them.
     """
     lower = optional(statistics, spec.Statistics.min_value)
     upper = optional(statistics, spec.Statistics.max_value)

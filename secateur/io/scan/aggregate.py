@@ -10,7 +10,7 @@ import pyarrow as pa
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.waves import wave, wave_sizes
-from secateur.pruning.aggregates import (
+from secateur.pruning.aggregates.answers import (
     COUNT,
     EXTREMES,
     Aggregate,
@@ -20,9 +20,16 @@ from secateur.pruning.aggregates import (
     bind_aggregate,
     over_rows,
 )
-from secateur.pruning.distinct import DistinctValues
+from secateur.pruning.aggregates.distinct import DistinctValues
+from secateur.pruning.aggregates.groups import (
+    BlockGroups,
+    add,
+    bind_group,
+    grouped_by_statistics,
+    grouped_rows,
+    in_order,
+)
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.groups import BlockGroups, add, bind_group, grouped_by_statistics, grouped_rows, in_order
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder

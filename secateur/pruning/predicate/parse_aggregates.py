@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.aggregates import COUNT, DISTINCT, FUNCTIONS, AggregateCall
+from secateur.pruning.aggregates.answers import COUNT, DISTINCT, FUNCTIONS, AggregateCall
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.parse import Dialect, column_of
 from secateur.pruning.predicate.syntax import has_only

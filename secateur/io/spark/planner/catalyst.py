@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from secateur.errors import SecateurError
 from secateur.io.spark.column.shapes import value_of
-from secateur.pruning.aggregates import AggregateCall
+from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.functions.types import INSTANT, LOCAL, size_of
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.calls import build

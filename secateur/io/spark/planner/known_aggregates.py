@@ -12,10 +12,10 @@ import pyarrow as pa
 from secateur.errors import SecateurError
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
-from secateur.pruning.aggregates import Aggregate, AggregateCall, Result, bind_aggregate, by_statistics
+from secateur.pruning.aggregates.answers import Aggregate, AggregateCall, Result, bind_aggregate, by_statistics
+from secateur.pruning.aggregates.groups import bind_group
+from secateur.pruning.aggregates.known_groups import known_groups
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.groups import bind_group
-from secateur.pruning.known_groups import known_groups
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder

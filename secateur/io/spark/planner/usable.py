@@ -10,7 +10,7 @@ import pyarrow as pa
 from secateur.errors import SecateurError
 from secateur.io.scan.planned_scan import Settings
 from secateur.io.spark.planner.catalyst import PushedFilter, ScanQuestion
-from secateur.pruning.aggregates import AggregateCall
+from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_total

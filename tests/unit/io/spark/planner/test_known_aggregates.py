@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from secateur.io.scan.aggregate import aggregated, bound, bound_groups, grouped
 from secateur.io.spark.planner import known_aggregates
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of
-from secateur.pruning.aggregates import AggregateCall
+from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.predicate.nodes import Column
 from secateur.scan import Scan
 from tests.support.profiles import examples
@@ -100,18 +101,23 @@ def test_parts_of_groups_make_the_whole(table: str, where: str, calls: list[Aggr
     columns = [Column((name,)) for name in names]
     asked, by = bound(plan, calls, case_sensitive=True), bound_groups(plan, columns, case_sensitive=True)
     rest = rest_of(plan, calls, columns)
-    found = {row[: len(by)]: row[len(by) :] for row in rows_of(grouped(rest.scan, asked, by))}
+    found = by_group(grouped(rest.scan, asked, by), len(by))
     for values, told_of in known_rows(rest, calls, [field.type for field in by]):
         read = found.get(values, tuple(0 if call.function == "count" else None for call in calls))
         parts = zip(calls, told_of, read, strict=True)
         found[values] = tuple(combined(call.function, *pair) for call, *pair in parts)
-    whole = {row[: len(by)]: row[len(by) :] for row in rows_of(grouped(plan, asked, by))}
+    whole = by_group(grouped(plan, asked, by), len(by))
     assert {key: repr(row) for key, row in found.items()} == {key: repr(row) for key, row in whole.items()}
 
 
-def rows_of(result: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows, with NaN as a text, which equals itself."""
-    return [tuple("NaN" if v != v else v for v in row.values()) for row in result.to_pylist()]
+def by_group(result: pa.Table, columns: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The aggregates of every group: the first columns, with NaN as a text, which equals itself."""
+    rows = [tuple(row.values()) for row in result.to_pylist()]
+    return {named(row[:columns]): row[columns:] for row in rows}
+
+
+def named(group: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple("NaN" if value != value else value for value in group)
 
 
 def known_rows(
@@ -128,7 +134,7 @@ def known_rows(
         ]
         results = zip(texts[begin + len(types) : begin + width], calls, strict=True)
         row = [None if text is None else number(text, call) for text, call in results]
-        found.append((tuple("NaN" if v != v else v for v in values), row))
+        found.append((named(values), row))
     assert bool(found) == bool(rest.left_out)
     return found
 

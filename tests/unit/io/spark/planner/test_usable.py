@@ -8,7 +8,7 @@ import pytest
 from secateur.io.scan.planned_scan import Settings
 from secateur.io.spark.planner.catalyst import PushedFilter, ScanQuestion
 from secateur.io.spark.planner.usable import usable
-from secateur.pruning.aggregates import AggregateCall
+from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.nodes import Column, Opaque
 from secateur.pruning.predicate.parse import parse

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.aggregates import Aggregate, Result, by_statistics, combined, null_counts, over_rows
+from secateur.pruning.aggregates.answers import Aggregate, Result, by_statistics, combined, null_counts, over_rows
 from secateur.pruning.arrow_texts import is_null
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
@@ -75,7 +75,7 @@ def grouped_by_statistics(
     Soundness
     ---------
     Combined with those over the rows of the blocks that are read, they are the aggregates over all rows that count, as
-    :func:`secateur.pruning.aggregates.by_statistics` says for the blocks of each group.
+    :func:`secateur.pruning.aggregates.answers.by_statistics` says for the blocks of each group.
     """
     order = np.argsort(by.code, kind="stable")
     ends = np.searchsorted(by.code[order], np.arange(-1, len(by.groups)), "right")

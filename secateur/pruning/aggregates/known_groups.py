@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import from_numpy
-from secateur.pruning.aggregates import COUNT, MAX, Aggregate, known_counts, null_counts, side_of
-from secateur.pruning.groups import BlockGroups
-from secateur.pruning.key_values import values_of
+from secateur.pruning.aggregates.answers import COUNT, MAX, Aggregate, known_counts, null_counts, side_of
+from secateur.pruning.aggregates.groups import BlockGroups
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.row_values import values_of
 from secateur.pruning.statistics import Blocks
 from secateur.values import Keys, greatest_per_group, least_per_group
 

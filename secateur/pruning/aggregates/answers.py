@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.distinct import DistinctValues
+from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
