@@ -192,8 +192,8 @@ def test_stored_vectors(tmp_path: Path, prefix: str, absolute: bool) -> None:
     assert ids(handle) == live
     assert ids(handle, "rid IN (1, 3, 12, 13)") == [3, 12]
     assert sec.prune(handle, "true", limit=9).to_arrow().num_rows == 9
-    assert sec.aggregate(handle, "count(*), max(rid), min(rid)").to_pylist() == [
-        {"count(*)": 11, "max(rid)": 12, "min(rid)": 0}
+    assert sec.aggregate(handle, "count(*), max(rid), min(rid), count(DISTINCT rid) AS n").to_pylist() == [
+        {"count(*)": 11, "max(rid)": 12, "min(rid)": 0, "n": 11}
     ]
     assert sec.prune(handle, "true").report.metrics()["indexed-delete-files"]["value"] == 2
 

@@ -101,13 +101,13 @@ def test_parts_of_groups_make_the_whole(table: str, where: str, calls: list[Aggr
     columns = [Column((name,)) for name in names]
     asked, by = bound(plan, calls, case_sensitive=True), bound_groups(plan, columns, case_sensitive=True)
     rest = rest_of(plan, calls, columns)
-    found = by_group(grouped(rest.scan, asked, by), len(by))
+    united = by_group(grouped(rest.scan, asked, by), len(by))
     for values, told_of in known_rows(rest, calls, [field.type for field in by]):
-        read = found.get(values, tuple(0 if call.function == "count" else None for call in calls))
+        read = united.get(values, tuple(0 if call.function == "count" else None for call in calls))
         parts = zip(calls, told_of, read, strict=True)
-        found[values] = tuple(combined(call.function, *pair) for call, *pair in parts)
+        united[values] = tuple(combined(call.function, *pair) for call, *pair in parts)
     whole = by_group(grouped(plan, asked, by), len(by))
-    assert {key: repr(row) for key, row in found.items()} == {key: repr(row) for key, row in whole.items()}
+    assert {key: repr(row) for key, row in united.items()} == {key: repr(row) for key, row in whole.items()}
 
 
 def by_group(result: pa.Table, columns: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -126,7 +126,7 @@ def known_rows(
     """The rows that Java reads: the values of a group, and its aggregates."""
     reader = Reader(rest.known)
     texts = [reader.optional_text() for _ in range(reader.number())]
-    width, found = len(types) + len(calls), []
+    width, rows = len(types) + len(calls), []
     for begin in range(0, len(texts), width):
         values = [
             None if text is None else text if pa.types.is_string(type_) else decoded(text, type_)
@@ -134,9 +134,9 @@ def known_rows(
         ]
         results = zip(texts[begin + len(types) : begin + width], calls, strict=True)
         row = [None if text is None else number(text, call) for text, call in results]
-        found.append((named(values), row))
-    assert bool(found) == bool(rest.left_out)
-    return found
+        rows.append((named(values), row))
+    assert bool(rows) == bool(rest.left_out)
+    return rows
 
 
 def decoded(text: str, type_: pa.DataType) -> float:

@@ -25,23 +25,29 @@ def least_and_greatest(values: list[Any]) -> list[Any]:
     return [None, None] if not present else [min(present, key=key), max(present, key=key)]
 
 
+def different(values: list[Any]) -> int:
+    return len({"NaN" if value != value else value for value in values if value is not None})
+
+
 @examples(60)
 @given(histories(), st.sampled_from([None, -2, 0, 3]), st.booleans())
 def test_what_is_told_is_told_of_the_rows_that_live(
     history: tuple[list[list[Row]], list[list[Place]], list[int]], least: int | None, indexed: bool
 ) -> None:
     calls = ["count(*)", "count(k)", *(f"{function}({name})" for name in "ksf" for function in ("min", "max"))]
+    calls += [f"count(DISTINCT {name})" for name in "ksf"]
     where = "true" if least is None else f"k >= {least}"
 
     def holds(row: Row) -> bool:
         return least is None or (row[0] is not None and row[0] >= least)
 
     with made(*history, indexed=indexed) as made_:
-        for some in (calls, calls[2:4], calls[4:6]):
+        for some in (calls, calls[2:4], calls[4:6], calls[8:]):
             result = sec.aggregate(made_.table, ", ".join(some), where, strict=True).to_pylist()[0]
             rows = [row for row in made_.rows if holds(row)]
             expected = [len(rows), sum(row[0] is not None for row in rows)]
             expected += [value for i in range(3) for value in least_and_greatest([row[i] for row in rows])]
+            expected += [different([row[i] for row in rows]) for i in range(3)]
             assert repr(list(result.values())) == repr([v for c, v in zip(calls, expected, strict=True) if c in some])
         plan = sec.prune(made_.table, where, strict=True)
         assert plan.count() == plan.to_arrow().num_rows == len(rows)
