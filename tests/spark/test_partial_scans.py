@@ -371,6 +371,20 @@ def test_groups_that_statistics_tell_are_not_read(spark: SparkSession, root: str
     assert "statistics answer for 30" in plan_of(spark.sql("SELECT day, count(*) FROM ev GROUP BY day"))
 
 
+def test_what_statistics_do_not_tell_is_asked_once(spark: SparkSession, root: str) -> None:
+    rule = session_rule._rule_of(spark)
+    assert rule is not None
+    for query in (
+        "SELECT ts, count(*) FROM ev WHERE id > 100 GROUP BY ts",
+        "SELECT count(*), max(s) FROM ev WHERE f > 700",
+        "SELECT day, sum(id) FROM ev GROUP BY day",
+        "SELECT day, count(*) FROM ev GROUP BY day",
+    ):
+        before = next(rule.python._numbers)
+        require_same(spark, query)
+        assert next(rule.python._numbers) - before == 2, query
+
+
 def test_groups_of_every_type(spark: SparkSession, root: str, tmp_path: Path) -> None:
     number = pa.array([None if i < 10 else i // 20 for i in range(40)], pa.int32())
     small = [pa.int8(), pa.int16(), pa.int64(), pa.float32(), pa.bool_(), pa.date32()]

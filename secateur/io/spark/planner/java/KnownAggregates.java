@@ -43,7 +43,7 @@ final class KnownAggregates {
     private static LogicalPlan answered(Aggregate node) {
         if (!node.groupingExpressions().isEmpty()) return null;
         Chain chain = Chain.of(node.child());
-        if (chain == null) return null;
+        if (chain == null || chain.scan().isWhole()) return null;
         KnownAggregates found = new KnownAggregates(chain);
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             if (!found.collect((Expression) all.next())) return null;
@@ -56,7 +56,9 @@ final class KnownAggregates {
         } catch (IllegalStateException error) { // of Python; the scan as it was is asked next, and reports it
             return null;
         }
-        if (known == null || known.length != found.calls.size()) return null;
+        if (known == null) return null;
+        if (known.length == 0) chain.scan().take(rest.answer());
+        if (known.length != found.calls.size()) return null;
         List results = new ArrayList();
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             results.add(found.completed((Expression) all.next(), known));

@@ -52,7 +52,7 @@ final class KnownGroups {
     /** The aggregate over fewer row groups; null if statistics tell nothing, or other functions need all rows. */
     static LogicalPlan answered(Aggregate node) {
         Chain chain = Chain.of(node.child());
-        if (chain == null) return null;
+        if (chain == null || chain.scan().isWhole()) return null;
         KnownGroups found = new KnownGroups(chain);
         for (Iterator all = node.groupingExpressions().iterator(); all.hasNext();) {
             if (!found.collectGroup((Expression) all.next())) return null;
@@ -69,7 +69,9 @@ final class KnownGroups {
             return null;
         }
         int width = found.groups.size() + found.calls.size();
-        if (known == null || known.length == 0 || known.length % width != 0) return null;
+        if (known == null) return null;
+        if (known.length == 0) chain.scan().take(rest.answer());
+        if (known.length == 0 || known.length % width != 0) return null;
         List results = new ArrayList();
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             results.add(found.completed((Expression) all.next()));

@@ -31,6 +31,7 @@ public final class PrunedScan
     final byte[] question; // the filters of the query, and how many rows are wanted of which order
     final boolean isPartial; // whether rows are left out that match: then only one node of a plan may read the scan
     private Answer answer; // to the question; requested once
+    private boolean isWhole;
     private volatile Figures figures; // of the last answer
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
     private PartitionReaderFactory reader; // made once: it broadcasts settings, and adaptive execution plans anew
@@ -54,6 +55,17 @@ public final class PrunedScan
         }
         return answer;
     }
+
+    /** Take the answer to the same filters and more, if that leaves nothing out: then it need not be asked for again. */
+    synchronized void take(Answer same) {
+        isWhole = true;
+        if (answer != null) return;
+        answer = same;
+        figures = same.figures;
+    }
+
+    /** Whether statistics are known to answer nothing of what reads this scan. */
+    synchronized boolean isWhole() { return isWhole; }
 
     private Answer timed(long earlier, byte[] asked) {
         long started = System.nanoTime();
