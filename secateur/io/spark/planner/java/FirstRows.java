@@ -71,7 +71,7 @@ final class FirstRows {
         return chain.under(top, chain.scan().partial(Question.ofRows(chain.filters, wanted, items)));
     }
 
-    /** The plan of row_number() <= n with a limited scan; null if filters do not leave the rows of one partition only. */
+    /** The plan of row_number() <= n with a limited scan; null if filters may leave rows of several partitions. */
     private LogicalPlan ofPartition(WindowGroupLimit node) {
         Chain chain = node.rankLikeFunction() instanceof RowNumber ? Chain.of(node.child()) : null;
         if (chain == null) return null;
