@@ -25,7 +25,6 @@ public final class IcebergScan implements Function {
         Scan scan = relation.scan();
         if (!scan.getClass().getName().equals("org.apache.iceberg.spark.source.SparkBatchQueryScan")) return null;
         if (session.version().startsWith("3.")) return "for Spark 3.5, Iceberg's scans do not tell their snapshot";
-        if (relation.keyGroupedPartitioning().isDefined()) return "its tasks are grouped by partition keys";
         Object target = relation.relation().table();
         if (target instanceof RowLevelOperationTable) target = ((RowLevelOperationTable) target).table();
         if (!(target instanceof SparkTable)) return "not a table of Iceberg's catalog";

@@ -39,7 +39,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     private final Asker asker;
     private final String[] indexed; // columns
     private final byte[] asked;
-    private final FileRanges ranges;
+    final FileRanges ranges; // without values of a join
     private volatile Figures figures; // of the last reply
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
