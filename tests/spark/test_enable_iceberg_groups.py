@@ -37,9 +37,11 @@ def settings(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
     before = {key: spark.conf.get(key, None) for key in chosen}
     for key, value in chosen.items():
         spark.conf.set(key, value)
-    yield
-    for key, was in before.items():
-        spark.conf.unset(key) if was is None else spark.conf.set(key, was)
+    try:
+        yield
+    finally:
+        for key, was in before.items():
+            spark.conf.unset(key) if was is None else spark.conf.set(key, was)
 
 
 @pytest.fixture(scope="module")

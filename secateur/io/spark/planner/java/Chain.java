@@ -82,10 +82,6 @@ final class Chain {
     }
 
     static LogicalPlan withScan(DataSourceV2ScanRelation relation, Object scan) {
-        Object[] fields = new Object[relation.productArity()];
-        for (int i = 0; i < fields.length; i++) {
-            fields[i] = relation.productElement(i) == relation.scan() ? scan : relation.productElement(i);
-        }
-        return (LogicalPlan) relation.makeCopy(fields);
+        return Children.with(relation, relation.scan(), scan);
     }
 }

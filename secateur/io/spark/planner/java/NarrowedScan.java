@@ -56,24 +56,39 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         this.figures = ranges.figures;
     }
 
-    static Object of(SparkSession session, Table table, Scan scan, List filters, EnableRule rule) throws Exception {
+    static Object of(
+            SparkSession session, Table table, Scan scan, boolean isDeferred, List filters, EnableRule rule)
+            throws Exception {
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
         Object snapshot = Reflected.call(scan, "snapshotId");
         if (metadata == null || snapshot == null) return "a table without a snapshot";
         String[] indexed = rule.lookups.columns(metadata);
         if (indexed == null) return "no index";
-        Map files = new LinkedHashMap(); // the paths of the scan's tasks
+        long id = ((Long) snapshot).longValue();
+        Schema schema = (Schema) Reflected.call(scan, "schema");
+        byte[] question = Answer.asked(session, 0, Question.of(filters));
+        FileRanges ranges = null;
+        if (isDeferred && IndexTasks.areMissing(scan, table, schema)) {
+            ranges = FileRanges.ofSnapshot(rule.asker, told(metadata, id, schema, null), question);
+            if (ranges != null && !IndexTasks.into(scan, table, ranges.tasks)) ranges = null;
+        }
+        if (ranges == null) {
+            List paths = paths(scan);
+            if (paths == null) return "not a scan of data files";
+            ranges = FileRanges.of(rule.asker, told(metadata, id, schema, paths), paths, question);
+        }
+        return new NarrowedScan(session, scan, table.name(), rule.asker, names(indexed, schema), question, ranges);
+    }
+
+    /** The paths of a scan's tasks, which Iceberg plans for this if it has not yet; null if some read no data file. */
+    private static List paths(Scan scan) throws Exception {
+        Map files = new LinkedHashMap();
         for (Iterator all = ((List) Reflected.call(scan, "tasks")).iterator(); all.hasNext();) {
             Object task = all.next();
-            if (!(task instanceof FileScanTask)) return "not a scan of data files";
+            if (!(task instanceof FileScanTask)) return null;
             files.put(((FileScanTask) task).file().location(), Boolean.TRUE);
         }
-        List paths = new ArrayList(files.keySet());
-        Schema schema = (Schema) Reflected.call(scan, "schema");
-        byte[] told = told(metadata, ((Long) snapshot).longValue(), schema, paths);
-        byte[] question = Answer.asked(session, 0, Question.of(filters));
-        FileRanges ranges = FileRanges.of(rule.asker, told, paths, question);
-        return new NarrowedScan(session, scan, table.name(), rule.asker, names(indexed, schema), question, ranges);
+        return new ArrayList(files.keySet());
     }
 
     /** The names of the indexed columns that a scan has; the index knows them by their field ids. */
@@ -86,13 +101,17 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         return (String[]) found.toArray(new String[0]);
     }
 
-    /** Encode the scan; secateur/io/spark/iceberg/listed_files.py decodes it. */
+    /** Encode a scan of some files, or of the whole snapshot (null); listed_files.py decodes it. */
     private static byte[] told(String metadata, long snapshot, Schema schema, List paths) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         Asker.text(out, metadata);
         out.writeLong(snapshot);
         Asker.text(out, SchemaParser.toJson(schema));
+        if (paths == null) {
+            out.writeInt(-1);
+            return bytes.toByteArray();
+        }
         out.writeInt(paths.size());
         ByteArrayOutputStream texts = new ByteArrayOutputStream();
         for (int i = 0; i < paths.size(); i++) {

@@ -78,17 +78,13 @@ final class OtherScans {
 
     private static LogicalPlan with(LogicalPlan relation, Object pruned) {
         if (relation instanceof DataSourceV2ScanRelation) {
-            return Chain.withScan((DataSourceV2ScanRelation) relation, pruned);
+            return Chain.withScan(DeferredScan.undone((DataSourceV2ScanRelation) relation), pruned);
         }
         HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) relation).relation();
         HadoopFsRelation fewer = new HadoopFsRelation(
             (FileIndex) pruned, files.partitionSchema(), files.dataSchema(),
             files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
-        Object[] fields = new Object[relation.productArity()];
-        for (int i = 0; i < fields.length; i++) {
-            fields[i] = relation.productElement(i) == files ? fewer : relation.productElement(i);
-        }
-        return (LogicalPlan) relation.makeCopy(fields);
+        return Children.with(relation, files, fewer);
     }
 
     private static void conjuncts(Expression condition, List found) {
