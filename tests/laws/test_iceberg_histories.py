@@ -91,6 +91,10 @@ class Check:
             without, found = (self._rows_of(query, pruned=pruned) for pruned in (False, True))
             assert not without - found, (source, predicate, self.log)
             assert not found - self.answers.matching(predicate), (source, predicate, self.log)
+            n = self.draw.randrange(1, found.total() + 3)
+            some = self._rows_of(f"{query} LIMIT {n}", pruned=True)
+            assert some.total() == min(n, found.total()), (source, predicate, n, self.log)
+            assert some <= found, (source, predicate, n, self.log)
 
     def _rows_of(self, query: str, *, pruned: bool) -> Counter[str]:
         self.spark.conf.set(SWITCH, str(pruned).lower())

@@ -24,7 +24,7 @@ def make(spark: SparkSession, name: str, version: int) -> None:
     """A table of three partition specs, with rows deleted by position and by value, and a tag from before that."""
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(
-        f"CREATE TABLE {name} (id BIGINT, uid BIGINT, part INT, name STRING, day DATE) USING iceberg "
+        f"CREATE TABLE {name} (id BIGINT, uid BIGINT, part INT, name STRING, day DATE, f DOUBLE) USING iceberg "
         f"PARTITIONED BY (part) TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read', "
         "'write.distribution-mode'='hash', 'write.parquet.row-group-size-bytes'='4000', "
         "'write.parquet.row-group-check-min-record-count'='50', 'write.parquet.row-group-check-max-record-count'='50')"
@@ -33,7 +33,8 @@ def make(spark: SparkSession, name: str, version: int) -> None:
     for number in range(4):
         spark.sql(
             f"INSERT INTO {name} SELECT id, (id * 7919) % 800, CAST(IF(id % 50 = 49, NULL, id % 3) AS INT), "
-            "concat('name-', id), date_add(DATE'1969-12-30', CAST(id % 4 AS INT)) "
+            "concat('name-', id), date_add(DATE'1969-12-30', CAST(id % 4 AS INT)), "
+            "IF(id >= 400 AND id % 3 > 0, double('NaN'), double(id % 2)) "
             f"FROM range({number * 200}, {number * 200 + 200})"
         )
         if number < 3:
@@ -81,6 +82,7 @@ BY_INDEX = [
 ]
 BY_ICEBERG = [  # what Iceberg's tasks tell of its planning, or Spark asks for before the rule is called
     "SELECT id FROM {}",
+    "SELECT id, f FROM {} WHERE f > 1D",
     "SELECT a.id, b.name FROM {0} a JOIN {0} b ON a.uid = b.id WHERE a.id < 9 AND b.part = 1",
 ]
 
@@ -143,3 +145,42 @@ def test_iceberg_plans_where_it_does_not_take_the_tasks(
     require_same(iceberg, query)
     assert read_manifests(iceberg.sql(query))
     assert len(pruning(iceberg.sql(query))) == 1
+
+
+LIMITED = [  # how many row groups are read, or None where Iceberg's own filters may tell others apart
+    ("SELECT * FROM {} LIMIT 3", None),
+    ("SELECT * FROM {} VERSION AS OF 'before' LIMIT 3", 1),
+    ("SELECT id FROM {} WHERE id + 0 >= 0 LIMIT 3", None),
+    ("SELECT id FROM {} WHERE id >= 100 LIMIT 10", None),
+    ("SELECT id FROM {} VERSION AS OF 'before' WHERE id >= 100 LIMIT 10", 1),
+    ("SELECT id FROM {} VERSION AS OF 'before' WHERE part = 1 AND id >= 150 LIMIT 10", None),
+    ("SELECT id FROM {} VERSION AS OF 'before' WHERE f > 1D AND id >= 100 LIMIT 10", None),
+    ("SELECT id FROM {} WHERE id IN (5, 6, 7, 8, 210, 650, 651, 799) LIMIT 7", None),
+    ("SELECT id FROM {} WHERE part = 1 LIMIT 5", None),
+    ("SELECT id FROM {} WHERE part = 1 AND id >= 250 LIMIT 5", None),
+    ("SELECT id FROM {} WHERE f > 1D LIMIT 20", None),
+    ("SELECT id FROM {} WHERE f > 1D AND id >= 100 LIMIT 20", None),
+    ("SELECT id FROM {} ORDER BY id DESC LIMIT 3", None),
+    ("SELECT id FROM {} WHERE id >= 100 ORDER BY id LIMIT 3", None),
+    ("SELECT id FROM {} ORDER BY f DESC, id LIMIT 3", None),
+    ("SELECT count(*) FROM (SELECT * FROM {} LIMIT 790)", None),
+    ("SELECT count(*) FROM (SELECT * FROM {} WHERE id >= 3 LIMIT 700)", None),
+    ("SELECT id FROM {} VERSION AS OF 'before' ORDER BY id LIMIT 9", None),
+    ("SELECT a.id FROM {0} a JOIN (SELECT id FROM {0} ORDER BY id LIMIT 5) b ON a.id = b.id", None),
+]
+
+
+@pytest.mark.parametrize(("query", "kept"), LIMITED)
+def test_a_limit_reads_what_surely_suffices(iceberg: SparkSession, table: str, query: str, kept: int | None) -> None:
+    """As many rows as without, and all of them match; of an order, the same."""
+    query = query.replace("{}", "{0}").format(table)
+    every = "SELECT id " + query[query.index("FROM") :].split(" LIMIT")[0]
+    with_, without = (answer(iceberg, query, pruned=pruned) for pruned in (True, False))
+    if "ORDER" in query or "count" in query:
+        assert with_ == without
+    else:
+        assert len(with_) == len(without)
+        ids = answer(iceberg, query.replace("SELECT *", "SELECT id"), pruned=True)[1:]
+        assert set(ids) <= set(answer(iceberg, every, pruned=False))
+    if kept is not None:
+        assert [each.split(" of ")[0] for each in pruning(iceberg.sql(query))] == [str(kept)]

@@ -101,6 +101,8 @@ def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     assert files.paths is not None, "the request names files"
     listing, blocks = of_iceberg(scan.opened.listing), scan.survivors.blocks
     ordinals = pc.fill_null(pc.index_in(files.paths, value_set=listing.paths.cast(files.paths.type)), -1).to_numpy()
+    if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
+        raise SecateurError("Iceberg leaves out files whose rows are counted here")
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     first, last = np.searchsorted(file, ordinals), np.searchsorted(file, ordinals, side="right")

@@ -56,7 +56,7 @@ public final class DeferredIceberg extends Rule implements Rewrite {
         if (!(node instanceof DataSourceV2Relation)) return Children.rewritten(node, this);
         Object table = ((DataSourceV2Relation) node).table();
         if (!(table instanceof SparkTable) || !isIndexed((SparkTable) table)) return node;
-        return Children.with(node, table, Deferring.of((SparkTable) table, table));
+        return Children.with(node, table, Deferring.of(rule, (SparkTable) table, table));
     }
 
     /** Whether a table has an index, and files that its metadata file tells; a catalog may plan scans by itself. */

@@ -1,12 +1,14 @@
 package secateur;
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
@@ -17,11 +19,15 @@ import org.apache.spark.sql.types.StructType;
  * A scan of Iceberg's without its partitioning, which Spark asks for before EnableRule is called, and for which Iceberg
  * reads manifests. A scan that is not grouped by partition keys has none to tell.
  */
-final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable {
     final Scan scan;
+    private final EnableRule rule;
+    private final ScanBuilder builder;
     private final boolean hasPartitions;
 
-    DeferredScan(Scan scan, boolean hasPartitions) {
+    DeferredScan(EnableRule rule, ScanBuilder builder, Scan scan, boolean hasPartitions) {
+        this.rule = rule;
+        this.builder = builder;
         this.scan = scan;
         this.hasPartitions = hasPartitions;
     }
@@ -42,6 +48,15 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
         Object scan = relation.scan() instanceof DeferredScan ? ((DeferredScan) relation.scan()).scan : relation.scan();
         return (DataSourceV2ScanRelation) Children.with(found, relation.scan(), scan);
     }
+
+    /** The same scan anew, to be changed: Spark may have this one in a plan twice, under different filters. */
+    Scan fresh() { return builder.build(); }
+
+    public Scan partial(DataSourceV2ScanRelation relation, byte[] question) {
+        return OtherScans.partial(rule, SparkSession.active(), relation, question);
+    }
+
+    public boolean isPartial() { return false; }
 
     public StructType readSchema() { return scan.readSchema(); }
 

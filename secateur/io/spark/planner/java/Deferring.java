@@ -12,27 +12,30 @@ import java.util.Set;
 import org.apache.iceberg.BatchScan;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
 
 /** Behaves like a table of Iceberg's, or like its scan builder, but that the scans in the end are deferred. */
 final class Deferring implements InvocationHandler {
     private static final Set LINEAGE = // columns whose values need more of a manifest than tasks have
         new LinkedHashSet(Arrays.asList(new String[] {"_row_id", "_last_updated_sequence_number"}));
+    private final EnableRule rule;
     private final SparkTable table;
     private final Object target;
 
-    private Deferring(SparkTable table, Object target) {
+    private Deferring(EnableRule rule, SparkTable table, Object target) {
+        this.rule = rule;
         this.table = table;
         this.target = target;
     }
 
-    static Object of(SparkTable table, Object target) {
+    static Object of(EnableRule rule, SparkTable table, Object target) {
         Set kinds = new LinkedHashSet();
         kinds.add(StandIn.class);
         for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {
             kinds.addAll(Arrays.asList(each.getInterfaces()));
         }
         return Proxy.newProxyInstance(
-            Deferring.class.getClassLoader(), (Class[]) kinds.toArray(new Class[0]), new Deferring(table, target));
+            Deferring.class.getClassLoader(), (Class[]) kinds.toArray(new Class[0]), new Deferring(rule, table, target));
     }
 
     public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
@@ -48,7 +51,7 @@ final class Deferring implements InvocationHandler {
         } catch (InvocationTargetException error) {
             throw error.getCause();
         }
-        if (target == table) return name.equals("newScanBuilder") ? of(table, result) : result;
+        if (target == table) return name.equals("newScanBuilder") ? of(rule, table, result) : result;
         return name.equals("build") ? deferred((Scan) result) : result;
     }
 
@@ -61,7 +64,7 @@ final class Deferring implements InvocationHandler {
             List columns = new ArrayList(Arrays.asList(scan.readSchema().fieldNames()));
             columns.retainAll(LINEAGE);
             if (!columns.isEmpty()) return scan;
-            return new DeferredScan(scan, IndexTasks.hasPartitions(table.table()));
+            return new DeferredScan(rule, (ScanBuilder) target, scan, IndexTasks.hasPartitions(table.table()));
         } catch (Exception otherInternals) {
             return scan;
         }

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.connector.read.Scan;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -61,7 +62,8 @@ final class FirstRows {
         Chain chain = Chain.of(node);
         List items = chain == null ? null : items(chain);
         if (items == null) return null;
-        return chain.under(top, chain.scan().partial(Question.ofRows(chain.filters, wanted, items)));
+        Scan limited = chain.partial(Question.ofRows(chain.filters, wanted, items));
+        return limited == null ? null : chain.under(top, limited);
     }
 
     private static long number(Expression limit) {

@@ -24,8 +24,9 @@ public final class IcebergScan implements Function {
         Object[] parts = (Object[]) given;
         SparkSession session = (SparkSession) parts[0];
         DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) parts[1];
-        boolean isDeferred = relation.scan() instanceof DeferredScan;
-        Scan scan = isDeferred ? ((DeferredScan) relation.scan()).scan : relation.scan();
+        DeferredScan deferred = relation.scan() instanceof DeferredScan ? (DeferredScan) relation.scan() : null;
+        Scan scan = deferred == null ? relation.scan() : deferred.scan;
+        if (scan instanceof NarrowedScan) scan = ((NarrowedScan) scan).scan;
         if (!scan.getClass().getName().equals(KIND)) return null;
         if (session.version().startsWith("3.")) return "for Spark 3.5, Iceberg's scans do not tell their snapshot";
         Object target = relation.relation().table();
@@ -35,7 +36,10 @@ public final class IcebergScan implements Function {
         Table table = ((SparkTable) target).table();
         if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
         try {
-            return NarrowedScan.of(session, table, scan, isDeferred, (List) parts[2], (EnableRule) parts[3]);
+            boolean isPartial = !(parts[2] instanceof List);
+            if (isPartial && !IndexTasks.areRowsSure(scan, table)) return null;
+            byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2]);
+            return NarrowedScan.of(session, table, scan, question, deferred, isPartial, (EnableRule) parts[3]);
         } catch (Exception error) {
             ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));
             return String.valueOf(error.getMessage());

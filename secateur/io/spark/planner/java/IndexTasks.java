@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.BaseFileScanTask;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
@@ -16,10 +17,13 @@ import org.apache.iceberg.ScanTaskParser;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.SchemaParser;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.expressions.Binder;
 import org.apache.iceberg.expressions.Evaluator;
 import org.apache.iceberg.expressions.Expression;
+import org.apache.iceberg.expressions.ExpressionUtil;
 import org.apache.iceberg.expressions.Projections;
 import org.apache.iceberg.expressions.ResidualEvaluator;
+import org.apache.iceberg.types.Type;
 import org.slf4j.LoggerFactory;
 
 /**
@@ -48,28 +52,61 @@ final class IndexTasks {
     }
 
     /**
-     * Whether a scan can be given tasks: it has none yet, and names mean the same columns in its schema as in the
-     * table's, to which partition specs are bound.
+     * Whether Iceberg reads every row that matches what Spark still filters by: not if it has taken a filter that selects
+     * whole partitions, which Spark has dropped, or one of floats.
+     */
+    static boolean areRowsSure(Object scan, Table table) throws Exception {
+        for (Iterator all = filters(scan).iterator(); all.hasNext();) {
+            if (ExpressionUtil.selectsPartitions((Expression) all.next(), table, isCaseSensitive(scan))) return false;
+        }
+        return !hasFloats(scan);
+    }
+
+    /** Whether Iceberg has taken filters of floats: it skips files with NaN that Spark, row by row, finds to match. */
+    private static boolean hasFloats(Object scan) throws Exception {
+        Schema schema = (Schema) Reflected.call(scan, "schema");
+        Set columns = Binder.boundReferences(schema.asStruct(), filters(scan), isCaseSensitive(scan));
+        for (Iterator all = columns.iterator(); all.hasNext();) {
+            Type.TypeID type = schema.findType(((Integer) all.next()).intValue()).typeId();
+            if (type == Type.TypeID.FLOAT || type == Type.TypeID.DOUBLE) return true;
+        }
+        return false;
+    }
+
+    private static List filters(Object scan) throws Exception { return (List) Reflected.call(scan, "filters"); }
+
+    private static boolean isCaseSensitive(Object scan) throws Exception {
+        return ((Boolean) Reflected.call(scan, "caseSensitive")).booleanValue();
+    }
+
+    /**
+     * Whether a scan can be given tasks: it has none yet, names mean the same columns in its schema as in the table's, to
+     * which partition specs are bound, and Iceberg would leave out no row that Spark finds to match.
      */
     static boolean areMissing(Object scan, Table table, Schema schema) throws Exception {
         return Reflected.field(scan, "tasks").get(scan) == null
-            && Reflected.field(scan, "taskGroups").get(scan) == null && schema.sameSchema(table.schema());
+            && Reflected.field(scan, "taskGroups").get(scan) == null
+            && schema.sameSchema(table.schema()) && !hasFloats(scan);
     }
 
-    /** Give a scan its tasks; false if Iceberg does not take them, or has planned in the meantime. */
-    static boolean into(Object scan, Table table, List texts) {
+    /**
+     * Give a scan its tasks; false if Iceberg does not take them, or has planned in the meantime, or if `all` of them are
+     * needed and Iceberg's filters leave some out.
+     */
+    static boolean into(Object scan, Table table, List texts, boolean all) {
         try {
-            return put(scan, table, texts);
+            return put(scan, table, texts, all);
         } catch (Exception error) {
             LoggerFactory.getLogger("secateur").warn(table.name() + " is planned by Iceberg: " + error);
             return false;
         }
     }
 
-    private static boolean put(Object scan, Table table, List texts) throws Exception {
+    private static boolean put(Object scan, Table table, List texts, boolean all) throws Exception {
         Expression filter = (Expression) Reflected.call(scan, "filter");
-        boolean caseSensitive = ((Boolean) Reflected.call(scan, "caseSensitive")).booleanValue();
+        boolean caseSensitive = isCaseSensitive(scan);
         List tasks = new IndexTasks(table, filter, caseSensitive).of(texts);
+        if (all && tasks.size() < texts.size()) return false;
         Field field = Reflected.field(scan, "tasks");
         synchronized (scan) {
             if (field.get(scan) != null) return false;

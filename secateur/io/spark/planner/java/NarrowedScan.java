@@ -29,14 +29,16 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan of Iceberg's that reads only some ranges of some files, and the other files whole. */
-final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Pruned {
-    private final Scan scan;
+final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable, Pruned {
+    final Scan scan;
     private final String name;
     private final SparkSession session;
-    private final Asker asker;
+    private final EnableRule rule;
+    private final boolean isPartial;
     private final String[] indexed; // columns
     private final byte[] asked;
     final FileRanges ranges; // without values of a join
@@ -45,11 +47,13 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
     private NarrowedScan(
-            SparkSession session, Scan scan, String name, Asker asker, String[] indexed, byte[] asked, FileRanges ranges) {
+            SparkSession session, Scan scan, String name, EnableRule rule, boolean isPartial, String[] indexed,
+            byte[] asked, FileRanges ranges) {
         this.session = session;
         this.scan = scan;
         this.name = name;
-        this.asker = asker;
+        this.rule = rule;
+        this.isPartial = isPartial;
         this.indexed = indexed;
         this.asked = asked;
         this.ranges = ranges;
@@ -57,8 +61,8 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     }
 
     static Object of(
-            SparkSession session, Table table, Scan scan, boolean isDeferred, List filters, EnableRule rule)
-            throws Exception {
+            SparkSession session, Table table, Scan scan, byte[] asked, DeferredScan deferred, boolean isPartial,
+            EnableRule rule) throws Exception {
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
         Object snapshot = Reflected.call(scan, "snapshotId");
         if (metadata == null || snapshot == null) return "a table without a snapshot";
@@ -66,18 +70,21 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         if (indexed == null) return "no index";
         long id = ((Long) snapshot).longValue();
         Schema schema = (Schema) Reflected.call(scan, "schema");
-        byte[] question = Answer.asked(session, 0, Question.of(filters));
+        byte[] question = Answer.asked(session, 0, asked);
         FileRanges ranges = null;
-        if (isDeferred && IndexTasks.areMissing(scan, table, schema)) {
+        if (deferred != null && IndexTasks.areMissing(scan, table, schema)) {
+            Scan own = deferred.fresh();
             ranges = FileRanges.ofSnapshot(rule.asker, told(metadata, id, schema, null), question);
-            if (ranges != null && !IndexTasks.into(scan, table, ranges.tasks)) ranges = null;
+            if (ranges != null && IndexTasks.into(own, table, ranges.tasks, isPartial)) scan = own;
+            else ranges = null;
         }
         if (ranges == null) {
             List paths = paths(scan);
             if (paths == null) return "not a scan of data files";
             ranges = FileRanges.of(rule.asker, told(metadata, id, schema, paths), paths, question);
         }
-        return new NarrowedScan(session, scan, table.name(), rule.asker, names(indexed, schema), question, ranges);
+        return new NarrowedScan(
+            session, scan, table.name(), rule, isPartial, names(indexed, schema), question, ranges);
     }
 
     /** The paths of a scan's tasks, which Iceberg plans for this if it has not yet; null if some read no data file. */
@@ -122,6 +129,12 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         return bytes.toByteArray();
     }
 
+    public Scan partial(DataSourceV2ScanRelation relation, byte[] question) {
+        return OtherScans.partial(rule, session, relation, question);
+    }
+
+    public boolean isPartial() { return isPartial; }
+
     public String location() { return name; }
 
     public String text() { return ranges.text; }
@@ -153,6 +166,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     /** The indexed columns that are not Iceberg's own: Spark has planned the run-time filters of those already. */
     public NamedReference[] filterAttributes() {
+        if (isPartial) return new NamedReference[0];
         Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
         read.removeAll(ownAttributes());
         List found = new ArrayList();
@@ -194,7 +208,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     FileRanges ranges(byte[] more) {
         if (more == null) return ranges;
         try {
-            FileRanges fewer = ranges.narrowed(asker, Answer.asked(session, ranges.number, more));
+            FileRanges fewer = ranges.narrowed(rule.asker, Answer.asked(session, ranges.number, more));
             figures = fewer.figures;
             narrowed = ", " + fewer.text + " after run-time filters";
             return fewer;
