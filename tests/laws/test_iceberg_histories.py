@@ -88,13 +88,13 @@ class Check:
         """
         for predicate in ["true", *self.draw.sample(list(self.answers.truth), predicates)]:
             query = f"SELECT * FROM {source} WHERE {predicate}"
-            without, found = (self._rows_of(query, pruned=pruned) for pruned in (False, True))
-            assert not without - found, (source, predicate, self.log)
-            assert not found - self.answers.matching(predicate), (source, predicate, self.log)
-            n = self.draw.randrange(1, found.total() + 3)
+            without, rows = (self._rows_of(query, pruned=pruned) for pruned in (False, True))
+            assert not without - rows, (source, predicate, self.log)
+            assert not rows - self.answers.matching(predicate), (source, predicate, self.log)
+            n = self.draw.randrange(1, rows.total() + 3)
             some = self._rows_of(f"{query} LIMIT {n}", pruned=True)
-            assert some.total() == min(n, found.total()), (source, predicate, n, self.log)
-            assert some <= found, (source, predicate, n, self.log)
+            assert some.total() == min(n, rows.total()), (source, predicate, n, self.log)
+            assert some <= rows, (source, predicate, n, self.log)
 
     def _rows_of(self, query: str, *, pruned: bool) -> Counter[str]:
         self.spark.conf.set(SWITCH, str(pruned).lower())

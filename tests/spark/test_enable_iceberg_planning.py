@@ -183,4 +183,4 @@ def test_a_limit_reads_what_surely_suffices(iceberg: SparkSession, table: str, q
         ids = answer(iceberg, query.replace("SELECT *", "SELECT id"), pruned=True)[1:]
         assert set(ids) <= set(answer(iceberg, every, pruned=False))
     if kept is not None:
-        assert [each.split(" of ")[0] for each in pruning(iceberg.sql(query))] == [str(kept)]
+        assert [text.split(" of ")[0] for text in pruning(iceberg.sql(query))] == [str(kept)]
