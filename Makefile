@@ -29,7 +29,9 @@ NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_tr
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
     laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
-    spark/test_enable_iceberg.py laws/test_tpch_iceberg.py spark/test_named_tables.py)
+    spark/test_enable_iceberg.py spark/test_enable_iceberg_groups.py \
+    spark/test_enable_iceberg_planning.py laws/test_tpch_iceberg.py \
+    spark/test_named_tables.py)
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench conformance docs site fuzz fuzz-decoders clean lock

@@ -1,12 +1,15 @@
 """The data files of an Iceberg scan, and the ranges of them that can hold a match.
 
-Java sends the files of a scan once (NarrowedScan.java), and refers to them by a digest afterwards.
-Sound: data files are immutable, so a reply about a file holds for every snapshot that the scan may read.
+Java sends the files of a scan once (NarrowedScan.java), and refers to them by a digest afterwards. Or it sends none,
+only the snapshot that a scan reads: then the reply names the files that have to be read, with a task for each, and
+Iceberg reads no manifest. Sound: data files are immutable, so a reply about a file holds for every snapshot that the
+scan may read; and the files and deletes of a snapshot are those that its manifests name, here and in Java.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +20,8 @@ from pyiceberg.schema import Schema
 from secateur.errors import SecateurError
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.spark.iceberg.task_json import byte_ranges
+from secateur.io.spark.iceberg.scan_tasks import read_tasks, whole_texts
+from secateur.io.spark.iceberg.task_json import Range, ReadTask, byte_ranges
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.protocol import figures_of, text_of
 from secateur.io.tables.iceberg.listing import of_iceberg
@@ -27,6 +31,7 @@ from secateur.io.tables.table import Table
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.report import Faults
 
+FEW_FILES, ONE_IN = 100, 10  # files that get tasks from here: so few, or one in so many of the snapshot's
 FOREVER = 1e9  # seconds: a metadata file never changes
 
 
@@ -37,7 +42,7 @@ class DataFiles:
     metadata: str
     snapshot_id: int
     schema: str  # as Iceberg writes it in JSON
-    paths: pa.Array
+    paths: pa.Array | None  # None if it reads the whole snapshot, of which only this side knows the files
 
 
 def data_files(data: bytes) -> DataFiles:
@@ -45,7 +50,8 @@ def data_files(data: bytes) -> DataFiles:
     reader = Reader(data)
     metadata = reader.text()
     (snapshot_id,) = struct.unpack(">q", reader.bytes(8))
-    return DataFiles(metadata, snapshot_id, reader.text(), reader.texts(reader.number()))
+    schema, count = reader.text(), reader.number()
+    return DataFiles(metadata, snapshot_id, schema, None if count < 0 else reader.texts(count))
 
 
 def open_metadata(metadata: str, snapshot_id: int | None = None) -> Table:
@@ -92,12 +98,15 @@ def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
 
 def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
-    listing, blocks, report = of_iceberg(scan.opened.listing), scan.survivors.blocks, scan.report
+    assert files.paths is not None, "the request names files"
+    listing, blocks = of_iceberg(scan.opened.listing), scan.survivors.blocks
     ordinals = pc.fill_null(pc.index_in(files.paths, value_set=listing.paths.cast(files.paths.type)), -1).to_numpy()
+    if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
+        raise SecateurError("Iceberg leaves out files whose rows are counted here")
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     first, last = np.searchsorted(file, ordinals), np.searchsorted(file, ordinals, side="right")
-    parts = []
+    parts = [_head(scan, number)]
     offsets = listing.files.column("split_offsets")
     for ordinal, begin, end in zip(ordinals.tolist(), first.tolist(), last.tolist(), strict=True):
         if ordinal < 0 or begin == end:
@@ -106,10 +115,52 @@ def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
         size, starts = int(listing.size[ordinal]), offsets[ordinal].as_py()
         numbers = row_group[begin:end].tolist()
         ranges = byte_ranges(starts, size, numbers) if starts and max(numbers) < len(starts) else ((0, size),)
-        edges = [edge for start, length in ranges for edge in (start, start + length)]
-        parts.append(struct.pack(f">i{len(edges)}q", len(ranges), *edges))
+        parts.append(_edges(ranges))
+    return b"".join(parts)
+
+
+def tasks_reply(scan: PlannedScan, number: int) -> bytes:
+    """Encode the surviving files of a snapshot: their paths and ranges, and their tasks as Iceberg's JSON.
+
+    If many files survive, Iceberg's own planning is as fast: -1 instead of their number.
+    """
+    table = scan.opened.table
+    assert isinstance(table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
+    most = max(FEW_FILES, len(scan.opened.listing.size) // ONE_IN)
+    if len(scan.file_ordinals) > most or _has_encrypted_deletes(scan):
+        return _head(scan, number) + struct.pack(">i", -1)
+    tasks = read_tasks(scan, table)
+    return _named(scan, number, tasks) + b"".join(map(text_of, whole_texts(tasks, table)))
+
+
+def ranges_reply(scan: PlannedScan, number: int) -> bytes:
+    """Encode the surviving files of a snapshot: their paths and ranges."""
+    table = scan.opened.table
+    assert isinstance(table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
+    return _named(scan, number, read_tasks(scan, table))
+
+
+def _named(scan: PlannedScan, number: int, tasks: Sequence[ReadTask]) -> bytes:
+    files = (text_of(task.file.path) + _edges(task.ranges) for task in tasks)
+    return b"".join([_head(scan, number), struct.pack(">i", len(tasks)), *files])
+
+
+def _has_encrypted_deletes(scan: PlannedScan) -> bool:
+    files = of_iceberg(scan.opened.listing).deletes.files
+    return bool(files.column("key_metadata").null_count < len(files))
+
+
+def _edges(ranges: Sequence[Range]) -> bytes:
+    """Encode how many ranges there are, and where each begins and ends."""
+    edges = [edge for start, length in ranges for edge in (start, start + length)]
+    return struct.pack(f">i{len(edges)}q", len(ranges), *edges)
+
+
+def _head(scan: PlannedScan, number: int) -> bytes:
+    """Encode the text for ``explain()``, the number of the reply, and its figures."""
+    blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before
     of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
     text = text_of(f"{len(blocks):,} of {of_all}{degraded}")
-    return b"".join([text, struct.pack(">q", number), figures_of(scan), *parts])
+    return text + struct.pack(">q", number) + figures_of(scan)

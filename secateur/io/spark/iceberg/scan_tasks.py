@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -29,14 +30,25 @@ PartitionTypes = Mapping[int, Mapping[int, PrimitiveType]]  # by spec and partit
 
 def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
     """Return the surviving row groups of a plan, with the deletes of their files, as JSON: one text per range."""
-    listing = of_iceberg(scan.opened.listing)
-    specs = table.metadata.specs()
+    return list(task_texts(read_tasks(scan, table), written_specs(table)))
+
+
+def whole_texts(tasks: Sequence[ReadTask], table: IcebergSnapshot) -> list[str]:
+    """Return tasks as JSON, each as one that reads its file whole."""
+    return list(task_texts((replace(task, ranges=((0, task.file.size),)) for task in tasks), written_specs(table)))
+
+
+def read_tasks(scan: PlannedScan, table: IcebergSnapshot) -> list[ReadTask]:
+    """Return a task per surviving file: its surviving row groups, or the whole file if its row groups are unknown."""
+    types = {number: _types(spec, table) for number, spec in table.metadata.specs().items()}
+    return list(_read_tasks(scan, of_iceberg(scan.opened.listing), types))
+
+
+def written_specs(table: IcebergSnapshot) -> dict[int, Spec]:
+    """Return the partition specs that a table has had, by id, as tasks have them."""
     schemas = [json.loads(schema.model_dump_json()) for schema in table.metadata.schemas]
-    types = {number: _types(spec, table) for number, spec in specs.items()}
-    written: dict[int, Spec] = {
-        number: spec_of(json.loads(s.model_dump_json()), schemas) for number, s in specs.items()
-    }
-    return list(task_texts(_read_tasks(scan, listing, types), written))
+    specs = table.metadata.specs()
+    return {number: spec_of(json.loads(spec.model_dump_json()), schemas) for number, spec in specs.items()}
 
 
 def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveType]:
@@ -57,7 +69,6 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
 
 
 def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
-    """Yield a task per surviving file: its surviving row groups, or the whole file if its row groups are unknown."""
     blocks = scan.survivors.blocks
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]

@@ -62,6 +62,7 @@ _log = logging.getLogger("secateur")
 LOOK, FILES, QUESTION, DATA_FILES, LOGGED_FILES = 0, 1, 2, 3, 4  # kinds of requests; see Asker.java
 METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_MATCHES, MOST_TABLES, MOST_PLANS = 64, 16, 256, 100
+Encoder = Callable[[Rest, int], bytes]  # of what is left to read, and the number of the reply
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
@@ -83,7 +84,7 @@ class Answered:
     predicate: Predicate
     settings: Settings
     columns: pa.Schema  # that values of a join may name
-    encoded: Callable[[Rest, int], bytes]  # of what is left to read, and the number of the reply
+    encoded: Encoder  # of what is left to read, and the number of the reply
 
 
 class Remembered(OrderedDict[object, object]):
@@ -218,18 +219,32 @@ class Enabled:
         room = _iceberg()
         opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
         columns = room.common_columns(files, opened)
-        return self._planned(opened, columns, question, lambda rest, number: room.reply(files, rest.scan, number))
+        if files.paths is not None:
+            return self._planned(opened, columns, question, lambda rest, number: room.reply(files, rest.scan, number))
+
+        def later(rest: Rest, number: int) -> bytes:
+            encoded: bytes = room.ranges_reply(rest.scan, number)
+            return encoded
+
+        return self._planned(
+            opened, columns, question, lambda rest, number: room.tasks_reply(rest.scan, number), later=later
+        )
 
     def _planned(
-        self, opened: OpenedTable, columns: pa.Schema, question: ScanRequest, encoded: Callable[[Rest, int], bytes]
+        self,
+        opened: OpenedTable,
+        columns: pa.Schema,
+        question: ScanRequest,
+        encoded: Encoder,
+        later: Encoder | None = None,
     ) -> bytes:
-        """Plan a scan by the filters on some columns, and encode the reply."""
+        """Plan a scan by the filters on some columns, and encode the reply; `later` encodes it when it is narrowed."""
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         answerable = usable(scan_question(question.asked), columns, settings)
         predicate, settings = answerable.predicate, answerable.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
-        answered = Answered(scan, predicate, settings, columns, encoded)
+        answered = Answered(scan, predicate, settings, columns, later or encoded)
         self._asked.keep(number, answered)
 
         def keep(audited: PlannedScan) -> None:

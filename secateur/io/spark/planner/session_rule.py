@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.hadoop_locations import as_opened_here
-from secateur.io.spark.planner.compiled import DELTA, ICEBERG, RULE, compiled, compiled_beside
+from secateur.io.spark.planner.compiled import DELTA, FIRST, ICEBERG, RULE, compiled, compiled_beside
 from secateur.io.spark.planner.enabled import Enabled
 from secateur.io.spark.planner.relation import first_line, listed
 from secateur.io.tables.delta.table import DeltaTable
@@ -119,6 +119,18 @@ def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
     if find_spec("pyiceberg") is not None and _has(gateway.jvm.org.apache.iceberg.spark.ScanTaskSetManager):
         _also(rule, rule_class, ICEBERG, "Iceberg")
+        _first(gateway, rule, rule_class)
+
+
+def _first(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
+    """Have Iceberg's scans made without their manifests."""
+    try:
+        (constructor,) = compiled_beside(rule_class, FIRST).getConstructors()
+        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
+        arguments[0] = rule.java
+        rule.java.alsoFirst(constructor.newInstance(arguments))
+    except (Py4JError, PySparkException) as error:
+        _log.warning("Iceberg plans from manifests: %s", first_line(error))
 
 
 def _also_delta(gateway: Any, rule: SessionRule, rule_class: Any) -> None:

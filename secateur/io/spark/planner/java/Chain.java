@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Tuple3;
 import scala.collection.Iterator;
@@ -37,7 +38,7 @@ final class Chain {
         Tuple3 operation = (Tuple3) PhysicalOperation$.MODULE$.unapply(plan).get();
         if (!(operation._3() instanceof DataSourceV2ScanRelation)) return null;
         DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) operation._3();
-        if (!(relation.scan() instanceof PrunedScan) || ((PrunedScan) relation.scan()).isPartial) return null;
+        if (!(relation.scan() instanceof Limitable) || ((Limitable) relation.scan()).isPartial()) return null;
         List filters = new ArrayList();
         for (Iterator all = ((Seq) operation._2()).iterator(); all.hasNext();) {
             Expression filter = (Expression) all.next();
@@ -62,7 +63,11 @@ final class Chain {
         return false;
     }
 
-    PrunedScan scan() { return (PrunedScan) relation.scan(); }
+    /** The scan that reads Parquet files of a directory; null if it is of another source. */
+    PrunedScan scan() { return relation.scan() instanceof PrunedScan ? (PrunedScan) relation.scan() : null; }
+
+    /** The scan for a question of the node above; null if it cannot be asked. */
+    Scan partial(byte[] question) { return ((Limitable) relation.scan()).partial(relation, question); }
 
     /** An expression over the chain's columns, by the columns of the scan; null if it has others. */
     Expression defined(Expression expression) {
@@ -95,17 +100,13 @@ final class Chain {
     }
 
     /** A plan that ends in this chain by nodes with one child each, over another scan. */
-    LogicalPlan under(LogicalPlan node, PrunedScan scan) {
-        if (node == relation) return withScan(relation, scan);
+    LogicalPlan under(LogicalPlan node, Scan scan) {
+        if (node == relation) return withScan(DeferredScan.undone(relation), scan);
         LogicalPlan child = under((LogicalPlan) node.children().head(), scan);
         return (LogicalPlan) node.withNewChildren(PrunedTable.seq(Arrays.asList(new Object[] {child})));
     }
 
     static LogicalPlan withScan(DataSourceV2ScanRelation relation, Object scan) {
-        Object[] fields = new Object[relation.productArity()];
-        for (int i = 0; i < fields.length; i++) {
-            fields[i] = relation.productElement(i) == relation.scan() ? scan : relation.productElement(i);
-        }
-        return (LogicalPlan) relation.makeCopy(fields);
+        return Children.with(relation, relation.scan(), scan);
     }
 }

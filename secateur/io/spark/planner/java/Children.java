@@ -5,9 +5,18 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.collection.Iterator;
 
-/** Rewrites the children of a plan's node. */
+/** Changes the children and the fields of a plan's node. */
 final class Children {
     private Children() { }
+
+    /** A node with another value in the place of one of its fields. */
+    static LogicalPlan with(LogicalPlan node, Object field, Object other) {
+        Object[] fields = new Object[node.productArity()];
+        for (int i = 0; i < fields.length; i++) {
+            fields[i] = node.productElement(i) == field ? other : node.productElement(i);
+        }
+        return (LogicalPlan) node.makeCopy(fields);
+    }
 
     /** The node over rewritten children; the same node if they are the same. */
     static LogicalPlan rewritten(LogicalPlan node, Rewrite rewrite) {

@@ -25,6 +25,8 @@ public final class EnableRule extends Rule implements Rewrite {
     volatile boolean isOn = true; // for sessions that are made later
     final List others = new CopyOnWriteArrayList(); // Functions for other sources, see OtherScans.java
 
+    volatile Rule first; // of all sessions, before scans are made; may be null
+
     /** Parts: a Function of Python, the limit of one call in ms, and how long a lookup of an index is cached, in ms. */
     public EnableRule(List parts) {
         long lookMillis = ((Number) parts.get(2)).longValue();
@@ -36,6 +38,16 @@ public final class EnableRule extends Rule implements Rewrite {
 
     /** Prune scans of another source too. */
     public void alsoAsk(Function other) { others.add(other); }
+
+    /** Have another rule called before Spark makes scans. */
+    public void alsoFirst(Rule rule) { first = rule; }
+
+    boolean isIn(SparkSession session) {
+        for (Iterator all = session.experimental().extraOptimizations().iterator(); all.hasNext();) {
+            if (all.next() == this) return true;
+        }
+        return false;
+    }
 
     /** Prune the queries of this session and of sessions made from it later; `session` is of Spark Classic. */
     public void enable(SparkSession session) {

@@ -1,5 +1,7 @@
 package secateur;
 
+import java.io.DataInputStream;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -14,34 +16,73 @@ final class FileRanges {
     final String text;
     final long number;
     final Figures figures;
-    private final List paths;
+    final List tasks = new ArrayList(); // texts, of a snapshot's files that can hold a match
+    private final List paths = new ArrayList(); // of the files in question
+    private final boolean isOfSnapshot; // then Python names the files, and not Java
     private final Map ranges = new HashMap(); // path -> long[] of starts and ends; files without one are read whole
 
-    private FileRanges(FilesReply reply, List paths, long started) throws Exception {
+    private FileRanges(FilesReply reply, boolean isOfSnapshot) throws Exception {
         text = reply.text;
         number = reply.number;
         figures = Figures.read(reply.rest);
-        this.paths = paths;
-        for (int i = 0; i < paths.size(); i++) {
-            int count = reply.rest.readInt();
-            if (count < 0) continue; // the snapshot that Python opened lacks this file
-            long[] edges = new long[2 * count];
-            for (int j = 0; j < edges.length; j++) edges[j] = reply.rest.readLong();
-            ranges.put(paths.get(i), edges);
-        }
-        figures.setNanos(System.nanoTime() - started);
+        this.isOfSnapshot = isOfSnapshot;
     }
 
     /** Ask about files; `told` is their list encoded, `paths` in its order. */
     static FileRanges of(Asker asker, byte[] told, List paths, byte[] question) throws Exception {
         long started = System.nanoTime();
-        return new FileRanges(FilesReply.of(asker, Asker.DATA_FILES, told, question), paths, started);
+        FilesReply reply = FilesReply.of(asker, Asker.DATA_FILES, told, question);
+        return new FileRanges(reply, false).listed(paths, reply.rest).since(started);
+    }
+
+    /** Ask which files of a snapshot have to be read; null if Iceberg is to plan. */
+    static FileRanges ofSnapshot(Asker asker, byte[] told, byte[] question) throws Exception {
+        long started = System.nanoTime();
+        FilesReply reply = FilesReply.of(asker, Asker.DATA_FILES, told, question);
+        FileRanges found = new FileRanges(reply, true);
+        int count = reply.rest.readInt();
+        if (count < 0) return null;
+        found.named(count, reply.rest);
+        for (int i = 0; i < count; i++) found.tasks.add(Answer.text(reply.rest));
+        return found.since(started);
     }
 
     /** Ask about the same files once more; the question names this reply as the earlier one. */
     FileRanges narrowed(Asker asker, byte[] question) throws Exception {
         long started = System.nanoTime();
-        return new FileRanges(FilesReply.toLater(asker, question), paths, started);
+        FilesReply reply = FilesReply.toLater(asker, question);
+        FileRanges found = new FileRanges(reply, isOfSnapshot);
+        if (!isOfSnapshot) return found.listed(paths, reply.rest).since(started);
+        for (int i = 0; i < paths.size(); i++) found.ranges.put(paths.get(i), new long[0]);
+        found.named(reply.rest.readInt(), reply.rest);
+        return found.since(started);
+    }
+
+    private FileRanges listed(List all, DataInputStream in) throws IOException {
+        paths.addAll(all);
+        for (int i = 0; i < all.size(); i++) {
+            int count = in.readInt();
+            if (count >= 0) ranges.put(all.get(i), edges(count, in)); // else Python's snapshot lacks this file
+        }
+        return this;
+    }
+
+    private void named(int count, DataInputStream in) throws IOException {
+        for (int i = 0; i < count; i++) {
+            paths.add(Answer.text(in));
+            ranges.put(paths.get(i), edges(in.readInt(), in));
+        }
+    }
+
+    private static long[] edges(int count, DataInputStream in) throws IOException {
+        long[] found = new long[2 * count];
+        for (int i = 0; i < found.length; i++) found[i] = in.readLong();
+        return found;
+    }
+
+    private FileRanges since(long started) {
+        figures.setNanos(System.nanoTime() - started);
+        return this;
     }
 
     /** The tasks of a partition, cut to the ranges; empty if nothing of it has to be read. */

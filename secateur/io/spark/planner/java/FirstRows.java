@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
+import org.apache.spark.sql.connector.read.Scan;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -68,7 +69,8 @@ final class FirstRows {
         Chain chain = Chain.of(node);
         List items = chain == null ? null : items(chain);
         if (items == null) return null;
-        return chain.under(top, chain.scan().partial(Question.ofRows(chain.filters, wanted, items)));
+        Scan limited = chain.partial(Question.ofRows(chain.filters, wanted, items));
+        return limited == null ? null : chain.under(top, limited);
     }
 
     /** The plan of row_number() <= n with a limited scan; null if filters may leave rows of several partitions. */
@@ -81,7 +83,8 @@ final class FirstRows {
         order = node.orderSpec();
         List items = items(chain);
         if (items == null || node.limit() < 0) return null;
-        return chain.under(node, chain.scan().partial(Question.ofRows(chain.filters, node.limit(), items)));
+        Scan limited = chain.partial(Question.ofRows(chain.filters, node.limit(), items));
+        return limited == null ? null : chain.under(node, limited);
     }
 
     private static long number(Expression limit) {

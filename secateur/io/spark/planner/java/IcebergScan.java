@@ -18,21 +18,28 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
  * proves about a file holds in every snapshot that has the file.
  */
 public final class IcebergScan implements Function {
+    static final String KIND = "org.apache.iceberg.spark.source.SparkBatchQueryScan";
+
     public Object apply(Object given) {
         Object[] parts = (Object[]) given;
         SparkSession session = (SparkSession) parts[0];
         DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) parts[1];
-        Scan scan = relation.scan();
-        if (!scan.getClass().getName().equals("org.apache.iceberg.spark.source.SparkBatchQueryScan")) return null;
+        DeferredScan deferred = relation.scan() instanceof DeferredScan ? (DeferredScan) relation.scan() : null;
+        Scan scan = deferred == null ? relation.scan() : deferred.scan;
+        if (scan instanceof NarrowedScan) scan = ((NarrowedScan) scan).scan;
+        if (!scan.getClass().getName().equals(KIND)) return null;
         if (session.version().startsWith("3.")) return "for Spark 3.5, Iceberg's scans do not tell their snapshot";
-        if (relation.keyGroupedPartitioning().isDefined()) return "its tasks are grouped by partition keys";
         Object target = relation.relation().table();
+        if (target instanceof StandIn) target = ((StandIn) target).standsFor();
         if (target instanceof RowLevelOperationTable) target = ((RowLevelOperationTable) target).table();
         if (!(target instanceof SparkTable)) return "not a table of Iceberg's catalog";
         Table table = ((SparkTable) target).table();
         if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
         try {
-            return NarrowedScan.of(session, table, scan, (List) parts[2], (EnableRule) parts[3]);
+            boolean isPartial = !(parts[2] instanceof List);
+            if (isPartial && !IndexTasks.areRowsSure(scan, table)) return null;
+            byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2]);
+            return NarrowedScan.of(session, table, scan, question, deferred, isPartial, (EnableRule) parts[3]);
         } catch (Exception error) {
             ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));
             return String.valueOf(error.getMessage());

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.runtime.AbstractFunction1;
 
-/** Adds the rule to a new session when its first query is optimized; returns a rule that does nothing. */
+/** Adds the rule to a new session when its first query is optimized; returns the rule that comes first, if any. */
 final class InNewSessions extends AbstractFunction1 {
     private final EnableRule rule;
     private final Set known = java.util.Collections.synchronizedSet(new HashSet()); // ids of sessions with the rule
@@ -17,7 +17,7 @@ final class InNewSessions extends AbstractFunction1 {
     public Object apply(Object session) {
         SparkSession made = (SparkSession) session;
         if (rule.isOn && known.add(made.sessionUUID())) rule.enable(made);
-        return new Nothing();
+        return rule.first == null ? new Nothing() : rule.first;
     }
 }
 

@@ -43,7 +43,7 @@ final class KnownAggregates {
     private static LogicalPlan answered(Aggregate node) {
         if (!node.groupingExpressions().isEmpty()) return null;
         Chain chain = Chain.of(node.child());
-        if (chain == null || chain.scan().isWhole()) return null;
+        if (chain == null || chain.scan() == null || chain.scan().isWhole()) return null;
         KnownAggregates found = new KnownAggregates(chain);
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             if (!found.collect((Expression) all.next())) return null;

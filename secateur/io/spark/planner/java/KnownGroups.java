@@ -52,7 +52,7 @@ final class KnownGroups {
     /** The aggregate over fewer row groups; null if statistics tell nothing, or other functions need all rows. */
     static LogicalPlan answered(Aggregate node) {
         Chain chain = Chain.of(node.child());
-        if (chain == null || chain.scan().isWhole()) return null;
+        if (chain == null || chain.scan() == null || chain.scan().isWhole()) return null;
         KnownGroups found = new KnownGroups(chain);
         for (Iterator all = node.groupingExpressions().iterator(); all.hasNext();) {
             if (!found.collectGroup((Expression) all.next())) return null;

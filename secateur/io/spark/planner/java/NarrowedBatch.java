@@ -10,6 +10,13 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
+/**
+ * The partitions of Iceberg's batch with fewer ranges, each with the key of its group; those without a range are gone.
+ *
+ * Spark groups a scan by the keys of the partitions that this batch returns, so a group may be gone: Spark puts an
+ * empty one where a join needs it. After values of a join came, no group may be there that was not there before. So
+ * they are cut from what is left without them, and where anything fails, the result is that of the same cuts without it.
+ */
 final class NarrowedBatch implements Batch {
     private final NarrowedScan scan;
     private final Batch batch;
@@ -22,8 +29,15 @@ final class NarrowedBatch implements Batch {
     }
 
     public InputPartition[] planInputPartitions() {
-        InputPartition[] all = batch.planInputPartitions(); // every call makes new partitions, so they can be changed
-        FileRanges ranges = scan.ranges(more);
+        InputPartition[] kept = cut(batch.planInputPartitions(), scan.ranges);
+        if (kept == null) return batch.planInputPartitions();
+        FileRanges fewer = scan.ranges(more);
+        InputPartition[] left = fewer == scan.ranges ? kept : cut(kept, fewer);
+        return left == null ? cut(batch.planInputPartitions(), scan.ranges) : left;
+    }
+
+    /** Partitions cut in place: every call of Iceberg's batch makes new ones. Null if Iceberg has other internals. */
+    private static InputPartition[] cut(InputPartition[] all, FileRanges ranges) {
         List found = new ArrayList();
         try {
             for (int i = 0; i < all.length; i++) {
@@ -35,7 +49,7 @@ final class NarrowedBatch implements Batch {
                 found.add(all[i]);
             }
         } catch (Exception error) {
-            return batch.planInputPartitions();
+            return null;
         }
         return (InputPartition[]) found.toArray(new InputPartition[0]);
     }

@@ -29,51 +29,73 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan of Iceberg's that reads only some ranges of some files, and the other files whole. */
-final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Pruned {
-    private final Scan scan;
+final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable, Pruned {
+    final Scan scan;
     private final String name;
     private final SparkSession session;
-    private final Asker asker;
+    private final EnableRule rule;
+    private final boolean isPartial;
     private final String[] indexed; // columns
     private final byte[] asked;
-    private final FileRanges ranges;
+    final FileRanges ranges; // without values of a join
     private volatile Figures figures; // of the last reply
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
     private NarrowedScan(
-            SparkSession session, Scan scan, String name, Asker asker, String[] indexed, byte[] asked, FileRanges ranges) {
+            SparkSession session, Scan scan, String name, EnableRule rule, boolean isPartial, String[] indexed,
+            byte[] asked, FileRanges ranges) {
         this.session = session;
         this.scan = scan;
         this.name = name;
-        this.asker = asker;
+        this.rule = rule;
+        this.isPartial = isPartial;
         this.indexed = indexed;
         this.asked = asked;
         this.ranges = ranges;
         this.figures = ranges.figures;
     }
 
-    static Object of(SparkSession session, Table table, Scan scan, List filters, EnableRule rule) throws Exception {
+    static Object of(
+            SparkSession session, Table table, Scan scan, byte[] asked, DeferredScan deferred, boolean isPartial,
+            EnableRule rule) throws Exception {
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
         Object snapshot = Reflected.call(scan, "snapshotId");
         if (metadata == null || snapshot == null) return "a table without a snapshot";
         String[] indexed = rule.lookups.columns(metadata);
         if (indexed == null) return "no index";
-        Map files = new LinkedHashMap(); // the paths of the scan's tasks
+        long id = ((Long) snapshot).longValue();
+        Schema schema = (Schema) Reflected.call(scan, "schema");
+        byte[] question = Answer.asked(session, 0, asked);
+        FileRanges ranges = null;
+        if (deferred != null && IndexTasks.areMissing(scan, table, schema)) {
+            Scan own = deferred.fresh();
+            ranges = FileRanges.ofSnapshot(rule.asker, told(metadata, id, schema, null), question);
+            if (ranges != null && IndexTasks.into(own, table, ranges.tasks, isPartial)) scan = own;
+            else ranges = null;
+        }
+        if (ranges == null) {
+            List paths = paths(scan);
+            if (paths == null) return "not a scan of data files";
+            ranges = FileRanges.of(rule.asker, told(metadata, id, schema, paths), paths, question);
+        }
+        return new NarrowedScan(
+            session, scan, table.name(), rule, isPartial, names(indexed, schema), question, ranges);
+    }
+
+    /** The paths of a scan's tasks, which Iceberg plans for this if it has not yet; null if some read no data file. */
+    private static List paths(Scan scan) throws Exception {
+        Map files = new LinkedHashMap();
         for (Iterator all = ((List) Reflected.call(scan, "tasks")).iterator(); all.hasNext();) {
             Object task = all.next();
-            if (!(task instanceof FileScanTask)) return "not a scan of data files";
+            if (!(task instanceof FileScanTask)) return null;
             files.put(((FileScanTask) task).file().location(), Boolean.TRUE);
         }
-        List paths = new ArrayList(files.keySet());
-        Schema schema = (Schema) Reflected.call(scan, "schema");
-        byte[] told = told(metadata, ((Long) snapshot).longValue(), schema, paths);
-        byte[] question = Answer.asked(session, 0, Question.of(filters));
-        FileRanges ranges = FileRanges.of(rule.asker, told, paths, question);
-        return new NarrowedScan(session, scan, table.name(), rule.asker, names(indexed, schema), question, ranges);
+        return new ArrayList(files.keySet());
     }
 
     /** The names of the indexed columns that a scan has; the index knows them by their field ids. */
@@ -86,13 +108,17 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         return (String[]) found.toArray(new String[0]);
     }
 
-    /** Encode the scan; secateur/io/spark/iceberg/listed_files.py decodes it. */
+    /** Encode a scan of some files, or of the whole snapshot (null); listed_files.py decodes it. */
     private static byte[] told(String metadata, long snapshot, Schema schema, List paths) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         Asker.text(out, metadata);
         out.writeLong(snapshot);
         Asker.text(out, SchemaParser.toJson(schema));
+        if (paths == null) {
+            out.writeInt(-1);
+            return bytes.toByteArray();
+        }
         out.writeInt(paths.size());
         ByteArrayOutputStream texts = new ByteArrayOutputStream();
         for (int i = 0; i < paths.size(); i++) {
@@ -102,6 +128,12 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         texts.writeTo(out);
         return bytes.toByteArray();
     }
+
+    public Scan partial(DataSourceV2ScanRelation relation, byte[] question) {
+        return OtherScans.partial(rule, session, relation, question);
+    }
+
+    public boolean isPartial() { return isPartial; }
 
     public String location() { return name; }
 
@@ -134,6 +166,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     /** The indexed columns that are not Iceberg's own: Spark has planned the run-time filters of those already. */
     public NamedReference[] filterAttributes() {
+        if (isPartial) return new NamedReference[0];
         Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
         read.removeAll(ownAttributes());
         List found = new ArrayList();
@@ -175,7 +208,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     FileRanges ranges(byte[] more) {
         if (more == null) return ranges;
         try {
-            FileRanges fewer = ranges.narrowed(asker, Answer.asked(session, ranges.number, more));
+            FileRanges fewer = ranges.narrowed(rule.asker, Answer.asked(session, ranges.number, more));
             figures = fewer.figures;
             narrowed = ", " + fewer.text + " after run-time filters";
             return fewer;

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -18,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 /**
  * Prunes what other sources than Spark's own reader scan: see IcebergScan.java and DeltaRelation.java.
  *
- * A source is a Function of a session, a relation, filters and the rule. It returns what takes the place of a part of
+ * A source is a Function of a session, a relation, filters (or a question, of Iceberg's), and the rule. It returns what takes the place of a part of
  * the relation, a reason (a String) to leave it, or null if the relation is not its own.
  */
 final class OtherScans {
@@ -36,12 +37,24 @@ final class OtherScans {
         Object found = off(relation, name);
         if (found == null) found = unrepeatable;
         if (found == null) found = asked(rule, new Object[] {session, relation, filters, rule});
-        if (found instanceof String) rule.events.add(session, name, "", (String) found);
-        if (!(found instanceof Pruned)) return filter;
-        Pruned pruned = (Pruned) found;
-        rule.events.add(session, pruned.location(), String.valueOf(pruned.number()), pruned.text());
+        if (!isPruned(rule, session, name, found)) return filter;
         List child = Arrays.asList(new Object[] {with(relation, found)});
         return (LogicalPlan) filter.withNewChildren(PrunedTable.seq(child));
+    }
+
+    /** The scan of a relation of Iceberg's for a question of the one node that reads it; null without an answer. */
+    static Scan partial(EnableRule rule, SparkSession session, DataSourceV2ScanRelation relation, byte[] question) {
+        if (off(relation, name(relation)) != null) return null;
+        Object found = asked(rule, new Object[] {session, relation, question, rule});
+        return isPruned(rule, session, name(relation), found) ? (Scan) found : null;
+    }
+
+    private static boolean isPruned(EnableRule rule, SparkSession session, String name, Object found) {
+        if (found instanceof String) rule.events.add(session, name, "", (String) found);
+        if (!(found instanceof Pruned)) return false;
+        Pruned pruned = (Pruned) found;
+        rule.events.add(session, pruned.location(), String.valueOf(pruned.number()), pruned.text());
+        return true;
     }
 
     /** Whether the files of a relation are listed by Delta. */
@@ -78,17 +91,13 @@ final class OtherScans {
 
     private static LogicalPlan with(LogicalPlan relation, Object pruned) {
         if (relation instanceof DataSourceV2ScanRelation) {
-            return Chain.withScan((DataSourceV2ScanRelation) relation, pruned);
+            return Chain.withScan(DeferredScan.undone((DataSourceV2ScanRelation) relation), pruned);
         }
         HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) relation).relation();
         HadoopFsRelation fewer = new HadoopFsRelation(
             (FileIndex) pruned, files.partitionSchema(), files.dataSchema(),
             files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
-        Object[] fields = new Object[relation.productArity()];
-        for (int i = 0; i < fields.length; i++) {
-            fields[i] = relation.productElement(i) == files ? fewer : relation.productElement(i);
-        }
-        return (LogicalPlan) relation.makeCopy(fields);
+        return Children.with(relation, files, fewer);
     }
 
     private static void conjuncts(Expression condition, List found) {

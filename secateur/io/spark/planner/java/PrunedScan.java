@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.StructType;
@@ -24,12 +25,12 @@ import scala.Tuple2;
 import scala.collection.immutable.Map;
 
 public final class PrunedScan
-        implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering {
+        implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering, Limitable {
     public final PrunedTable table;
     private final BlockSource source;
     final ParquetScan parquet;
     final byte[] question; // the filters of the query, and how many rows are wanted of which order
-    final boolean isPartial; // whether rows are left out that match: then only one node of a plan may read the scan
+    private final boolean isPartial; // whether rows are left out that match: then only one node of a plan may read the scan
     private Answer answer; // to the question; requested once
     private boolean isWhole;
     private volatile Figures figures; // of the last answer
@@ -47,6 +48,10 @@ public final class PrunedScan
 
     /** The same scan for a question of the one node that reads it. */
     PrunedScan partial(byte[] question) { return new PrunedScan(table, source, parquet, question, true); }
+
+    public Scan partial(DataSourceV2ScanRelation relation, byte[] question) { return partial(question); }
+
+    public boolean isPartial() { return isPartial; }
 
     public synchronized Answer answer() {
         if (answer == null) {

@@ -20,6 +20,18 @@ final class Reflected {
         throw new NoSuchMethodException(name);
     }
 
+    static Field field(Object target, String name) throws Exception {
+        for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {
+            Field[] fields = each.getDeclaredFields();
+            for (int i = 0; i < fields.length; i++) {
+                if (!fields[i].getName().equals(name)) continue;
+                fields[i].setAccessible(true);
+                return fields[i];
+            }
+        }
+        throw new NoSuchFieldException(name);
+    }
+
     static Field taskGroup(InputPartition partition) throws Exception {
         Field field = partition.getClass().getDeclaredField("taskGroup");
         field.setAccessible(true);

@@ -41,7 +41,8 @@ final class Rewriting {
         if (PlanObstacles.changesRows(plan)) return plan;
         while (true) {
             isChanged = false;
-            LogicalPlan replaced = replaced(plan);
+            LogicalPlan asked = replaced(plan);
+            LogicalPlan replaced = DeferredScan.undone(unrepeatable == null ? PartialScans.in(asked) : asked);
             if (!isChanged) return hasJoin && isNarrowed ? RuntimeFilters.added(replaced) : replaced;
             LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced));
             List scans = new ArrayList();

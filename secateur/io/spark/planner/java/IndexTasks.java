@@ -1,0 +1,153 @@
+package secateur;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.BaseFileScanTask;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
+import org.apache.iceberg.ScanTaskParser;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.SchemaParser;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.expressions.Binder;
+import org.apache.iceberg.expressions.Evaluator;
+import org.apache.iceberg.expressions.Expression;
+import org.apache.iceberg.expressions.ExpressionUtil;
+import org.apache.iceberg.expressions.Projections;
+import org.apache.iceberg.expressions.ResidualEvaluator;
+import org.apache.iceberg.types.Type;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The tasks of the files that can hold a match, in the place of those that Iceberg would plan from manifests.
+ *
+ * They have what Iceberg's have: the whole file with its partition, its deletes, and what its partition leaves to check
+ * of the filters that Iceberg has taken. Some of these Spark does not apply again: those that select whole partitions.
+ */
+final class IndexTasks {
+    private final Table table;
+    private final Expression filter;
+    private final boolean caseSensitive;
+    private final Map specs = new HashMap(); // by id: OfSpec
+
+    private IndexTasks(Table table, Expression filter, boolean caseSensitive) {
+        this.table = table;
+        this.filter = filter;
+        this.caseSensitive = caseSensitive;
+    }
+
+    static boolean hasPartitions(Table table) {
+        for (Iterator all = table.specs().values().iterator(); all.hasNext();) {
+            if (!((PartitionSpec) all.next()).isUnpartitioned()) return true;
+        }
+        return false;
+    }
+
+    /**
+     * Whether Iceberg reads every row that matches what Spark still filters by: not if it has taken a filter that selects
+     * whole partitions, which Spark has dropped, or one of floats.
+     */
+    static boolean areRowsSure(Object scan, Table table) throws Exception {
+        for (Iterator all = filters(scan).iterator(); all.hasNext();) {
+            if (ExpressionUtil.selectsPartitions((Expression) all.next(), table, isCaseSensitive(scan))) return false;
+        }
+        return !hasFloats(scan);
+    }
+
+    /** Whether Iceberg has taken filters of floats: it skips files with NaN that Spark, row by row, finds to match. */
+    private static boolean hasFloats(Object scan) throws Exception {
+        Schema schema = (Schema) Reflected.call(scan, "schema");
+        Set columns = Binder.boundReferences(schema.asStruct(), filters(scan), isCaseSensitive(scan));
+        for (Iterator all = columns.iterator(); all.hasNext();) {
+            Type.TypeID type = schema.findType(((Integer) all.next()).intValue()).typeId();
+            if (type == Type.TypeID.FLOAT || type == Type.TypeID.DOUBLE) return true;
+        }
+        return false;
+    }
+
+    private static List filters(Object scan) throws Exception { return (List) Reflected.call(scan, "filters"); }
+
+    private static boolean isCaseSensitive(Object scan) throws Exception {
+        return ((Boolean) Reflected.call(scan, "caseSensitive")).booleanValue();
+    }
+
+    /**
+     * Whether a scan can be given tasks: it has none yet, names mean the same columns in its schema as in the table's, to
+     * which partition specs are bound, and Iceberg would leave out no row that Spark finds to match.
+     */
+    static boolean areMissing(Object scan, Table table, Schema schema) throws Exception {
+        return Reflected.field(scan, "tasks").get(scan) == null
+            && Reflected.field(scan, "taskGroups").get(scan) == null
+            && schema.sameSchema(table.schema()) && !hasFloats(scan);
+    }
+
+    /**
+     * Give a scan its tasks; false if Iceberg does not take them, or has planned in the meantime, or if `all` of them are
+     * needed and Iceberg's filters leave some out.
+     */
+    static boolean into(Object scan, Table table, List texts, boolean all) {
+        try {
+            return put(scan, table, texts, all);
+        } catch (Exception error) {
+            LoggerFactory.getLogger("secateur").warn(table.name() + " is planned by Iceberg: " + error);
+            return false;
+        }
+    }
+
+    private static boolean put(Object scan, Table table, List texts, boolean all) throws Exception {
+        Expression filter = (Expression) Reflected.call(scan, "filter");
+        boolean caseSensitive = isCaseSensitive(scan);
+        List tasks = new IndexTasks(table, filter, caseSensitive).of(texts);
+        if (all && tasks.size() < texts.size()) return false;
+        Field field = Reflected.field(scan, "tasks");
+        synchronized (scan) {
+            if (field.get(scan) != null) return false;
+            field.set(scan, tasks);
+            return true;
+        }
+    }
+
+    private List of(List texts) {
+        List found = new ArrayList();
+        for (Iterator all = texts.iterator(); all.hasNext();) {
+            FileScanTask told = ScanTaskParser.fromJson((String) all.next(), caseSensitive);
+            DataFile file = (DataFile) told.file();
+            OfSpec spec = ofSpec(file.specId());
+            if (!spec.partitions.eval(file.partition())) continue;
+            DeleteFile[] deletes = (DeleteFile[]) told.deletes().toArray(new DeleteFile[0]);
+            found.add(new BaseFileScanTask(file, deletes, spec.schema, spec.text, spec.residuals));
+        }
+        return found;
+    }
+
+    private OfSpec ofSpec(int id) {
+        OfSpec known = (OfSpec) specs.get(Integer.valueOf(id));
+        if (known == null) {
+            known = new OfSpec((PartitionSpec) table.specs().get(Integer.valueOf(id)), filter, caseSensitive);
+            specs.put(Integer.valueOf(id), known);
+        }
+        return known;
+    }
+
+    private static final class OfSpec {
+        final String schema, text;
+        final ResidualEvaluator residuals;
+        final Evaluator partitions; // may hold a match
+
+        OfSpec(PartitionSpec spec, Expression filter, boolean caseSensitive) {
+            schema = SchemaParser.toJson(spec.schema());
+            text = PartitionSpecParser.toJson(spec);
+            residuals = ResidualEvaluator.of(spec, filter, caseSensitive);
+            Expression projected = Projections.inclusive(spec, caseSensitive).project(filter);
+            partitions = new Evaluator(spec.partitionType(), projected, caseSensitive);
+        }
+    }
+}

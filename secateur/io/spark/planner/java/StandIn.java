@@ -1,0 +1,6 @@
+package secateur;
+
+/** What behaves like something else. */
+public interface StandIn {
+    Object standsFor();
+}
