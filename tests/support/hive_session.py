@@ -18,7 +18,8 @@ QUERIES = {  # and what EXPLAIN says
     "SELECT * FROM plain WHERE id = 5": "1 of 10",
     "SELECT count(*), max(name) FROM plain WHERE id BETWEEN 150 AND 250": "2 of 10",
     "SELECT * FROM parts WHERE id = 7": "1 of 2",
-    "SELECT day, count(*) FROM parts WHERE day = 'd1' AND id < 500 GROUP BY day": "1 of 1",
+    "SELECT day, count(*) FROM parts WHERE day = 'd1' AND id < 500 GROUP BY day": "0 of 1",  # no block is read
+    "SELECT day, sum(id) FROM parts WHERE day = 'd1' AND id < 500 GROUP BY day": "1 of 1",
 }
 
 

@@ -135,7 +135,8 @@ def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
     room = 0
     for number, matrix in enumerate(matrices):
         bits = shape_of(matrix.size_class).bits
-        cuts = np.linspace(0, bits, 1 + min(bits, -(-bits * matrix.width // PART_BYTES))).astype(np.int64)
+        parts = -(-bits // max(PART_BYTES // matrix.width, 1))
+        cuts = np.arange(parts + 1) * bits // parts  # no part has a row more than the quotient, rounded up
         for first, end in pairwise(cuts.tolist()):
             if not files or (end - first) * matrix.width > room:
                 files.append([])

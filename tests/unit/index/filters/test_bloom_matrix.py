@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from bitarray import bitarray
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secateur.errors import IndexFault
@@ -221,6 +221,7 @@ def test_columns_of_matrices_are_the_filters_of_blocks(world: World) -> None:
 
 
 @examples(200)
+@example(Shape([40, 40, 40], [1, 100], 0.1, Cuts(1 << 20, 1000, 1, 1 << 16), 380044))  # a size that no part divides
 @given(shapes)
 def test_bloom_matrices_are_laid_as_they_should_be(shape: Shape) -> None:
     """Every filter has one column; bloom matrices, parts and files are no larger than they may be."""
