@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -29,7 +28,17 @@ from tests.support.local_build import index_here
 from tests.support.lying_index import element, lie_in_segment
 from tests.support.profiles import by_profile, examples
 from tests.support.row_histories import HISTORIES
-from tests.support.small_lake import STEPS, Lake, asked, evens, ids
+from tests.support.small_lake import (
+    STEPS,
+    Lake,
+    Step,
+    ask_between_changes,
+    asked,
+    evens,
+    ids,
+    lake_of_chance,
+    lake_of_evens,
+)
 from tests.support.tables import write_file
 
 if TYPE_CHECKING:
@@ -49,11 +58,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Four files of four row groups each."""
-    made = Lake(tmp_path / "lake", np.random.default_rng(7))
-    for number in range(4):
-        made.write(f"{number}.parquet", 24, evens(made.rng))
-    return made
+    return lake_of_evens(tmp_path / "lake")
 
 
 def entries(kept: Path) -> list[Path]:
@@ -83,19 +88,10 @@ def kept_in(directory: str) -> Iterator[None]:
 @pytest.mark.usefixtures("remembering")
 @examples(50, shrink=False)
 @given(seed=st.integers(0, 2**32 - 1), steps=st.lists(STEPS, min_size=3, max_size=9))
-def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[tuple[str, list[str], str]]) -> None:
+def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[Step]) -> None:
     """C51, C52, C53: predicates are asked again in all ways, between changes of the files."""
     with tempfile.TemporaryDirectory() as root, kept_in(f"{root}/kept"):
-        lake, before = Lake(Path(root) / "lake", np.random.default_rng(seed)), list[str]()
-        for _ in range(2):
-            lake.write(f"{next(lake.names)}.parquet", int(lake.rng.integers(1, 24)))
-        table = sec.open_table(lake.root)
-        for step, parts, way in steps:
-            lake.step(step, table)
-            new = [" AND ".join(f"({part})" for part in parts), *parts] if parts else []
-            for sql in [*new, *new[:1], *lake.rng.permutation(before)[:3].tolist()]:
-                asked(table, sql, way, lake.matching(sql), (steps, sql, way))
-            before += new
+        ask_between_changes(lake_of_chance(Path(root) / "lake", seed), steps, repeated=3)
 
 
 @pytest.mark.long
@@ -108,13 +104,7 @@ def test_tables_with_deletes_and_snapshots(tmp_path: Path, kept: Path, kind: str
     predicates = {"rid % 5 = 4": 4, "rid % 5 = 2 AND rid >= 0": 2}
     for _ in range(8):
         history.step()
-        tables = [(history.writer.open(), history.rids)] if history.live else []
-        if kind != "directory":
-            commit = draw.randrange(len(history.snapshots))
-            which = {"version" if kind == "delta" else "snapshot_id": history.snapshots[commit]}
-            source = history.writer.path if kind == "delta" else history.writer.catalog.load_table("db.t")
-            tables.append((sec.open_table(source, **which), history.states[commit]))
-        for table, rids in tables:
+        for table, rids in history.now_and_before(kind):
             for sql, rest in predicates.items():
                 expected = [rid for rid in rids if rid % 5 == rest]
                 for way in ("arrow", "count", "arrow"):

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,14 +25,26 @@ from secateur.io.scan.kept.fingerprint import fingerprint
 from secateur.io.scan.kept.verdict_files import VerdictFiles
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.io.scan.verdicts import keeping_verdicts
-from secateur.io.tables.table import Table
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from tests.support.local_build import index_here
 from tests.support.lying_index import element, lie_in_segment
 from tests.support.profiles import examples
-from tests.support.small_lake import PREDICATES, SCHEMA, STEPS, Lake, asked, evens, ids
+from tests.support.small_lake import (
+    PREDICATES,
+    SCHEMA,
+    STEPS,
+    Lake,
+    Step,
+    ask_between_changes,
+    asked,
+    evens,
+    ids,
+    lake_of_chance,
+    lake_of_evens,
+    survivors,
+)
 from tests.support.tables import write_file
 
 if TYPE_CHECKING:
@@ -52,11 +64,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Four files of four row groups each, in all of which `i` is even, from 0 to 20."""
-    made = Lake(tmp_path / "lake", np.random.default_rng(7))
-    for number in range(4):
-        made.write(f"{number}.parquet", 24, evens(made.rng))
-    return made
+    return lake_of_evens(tmp_path / "lake")
 
 
 def in_another_process() -> None:
@@ -64,10 +72,6 @@ def in_another_process() -> None:
     MEMORY.clear()
     verdict_files._files_in.cache_clear()
     conditions._bound.cache_clear()
-
-
-def survivors(table: Table, sql: str, **settings: object) -> int:
-    return len(sec.prune(table, sql, **settings).survivors.blocks)  # type: ignore[arg-type]
 
 
 def entries(kept: Path) -> list[Path]:
@@ -79,26 +83,22 @@ def entries(kept: Path) -> list[Path]:
     seed=st.integers(0, 2**32 - 1),
     steps=st.lists(st.tuples(STEPS, st.sampled_from(["same", "another", "another", "harm"])), min_size=3, max_size=9),
 )
-def test_answers_are_those_of_a_plain_evaluation(
-    seed: int, steps: list[tuple[tuple[str, list[str], str], str]]
-) -> None:
+def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[tuple[Step, str]]) -> None:
     """C51, C52, C53: predicates are asked in processes that share a directory, between changes of files, and harm."""
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         patch.setenv(DIRECTORY_VARIABLE, f"{root}/kept")
-        lake, before = Lake(Path(root) / "lake", np.random.default_rng(seed)), list[str]()
-        for _ in range(2):
-            lake.write(f"{next(lake.names)}.parquet", int(lake.rng.integers(1, 24)))
-        table = sec.open_table(lake.root)
-        for (step, parts, way), process in steps:
-            if process != "same":
-                in_another_process()
-            if process == "harm":
-                harm(Path(root) / "kept", lake.rng)
-            lake.step(step, table)
-            new = [" AND ".join(f"({part})" for part in parts), *parts] if parts else []
-            for sql in [*new, *new[:1], *lake.rng.permutation(before)[:2].tolist()]:
-                asked(table, sql, way, lake.matching(sql), (steps, sql, way))
-            before += new
+        lake = lake_of_chance(Path(root) / "lake", seed)
+        ask_between_changes(lake, in_processes(steps, Path(root) / "kept", lake.rng), repeated=2)
+
+
+def in_processes(steps: list[tuple[Step, str]], kept: Path, rng: np.random.Generator) -> Iterator[Step]:
+    """The steps, each in the process it is to be taken in."""
+    for step, process in steps:
+        if process != "same":
+            in_another_process()
+        if process == "harm":
+            harm(kept, rng)
+        yield step
 
 
 def harm(kept: Path, rng: np.random.Generator) -> None:

@@ -28,7 +28,18 @@ from tests.support.local_build import index_here
 from tests.support.lying_index import element, lie_in_segment
 from tests.support.profiles import by_profile, examples
 from tests.support.row_histories import HISTORIES
-from tests.support.small_lake import STEPS, Lake, asked, evens, ids
+from tests.support.small_lake import (
+    STEPS,
+    Lake,
+    Step,
+    ask_between_changes,
+    asked,
+    evens,
+    ids,
+    lake_of_chance,
+    lake_of_evens,
+    survivors,
+)
 from tests.support.tables import write_file
 
 pytestmark = pytest.mark.usefixtures("remembering")
@@ -40,23 +51,12 @@ pytestmark = pytest.mark.usefixtures("remembering")
     steps=st.lists(STEPS, min_size=3, max_size=9),
     together=st.booleans(),
 )
-def test_answers_are_those_of_a_plain_evaluation(
-    seed: int, steps: list[tuple[str, list[str], str]], *, together: bool
-) -> None:
+def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[Step], *, together: bool) -> None:
     """C51, C52, C53: predicates are asked again and again, also parts of others, between changes of the files."""
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         if not together:  # each row group by itself, as large ones are read
             patch.setattr("secateur.io.parquet.row_group_reader.MOST_TOGETHER", 0)
-        lake = Lake(Path(root) / "lake", np.random.default_rng(seed))
-        for _ in range(2):
-            lake.write(f"{next(lake.names)}.parquet", int(lake.rng.integers(1, 24)))
-        table, before = sec.open_table(lake.root), list[str]()
-        for step, parts, way in steps:
-            lake.step(step, table)
-            new = [" AND ".join(f"({part})" for part in parts), *parts] if parts else []
-            for sql in [*new, *new[:1], *lake.rng.permutation(before)[:2].tolist()]:
-                asked(table, sql, way, lake.matching(sql), (steps, sql, way))
-            before += new
+        ask_between_changes(lake_of_chance(Path(root) / "lake", seed), steps, repeated=2)
 
 
 @pytest.mark.long
@@ -69,13 +69,7 @@ def test_tables_with_deletes_and_snapshots(tmp_path: Path, kind: str, seed: int)
     predicates = {"rid % 5 = 4": 4, "rid % 5 = 2 AND rid >= 0": 2, "rid % 5 = 0 OR rid < 0": 0}
     for _ in range(8):
         history.step()
-        tables = [(history.writer.open(), history.rids)] if history.live else []
-        if kind != "directory":
-            commit = draw.randrange(len(history.snapshots))
-            which = {"version" if kind == "delta" else "snapshot_id": history.snapshots[commit]}
-            source = history.writer.path if kind == "delta" else history.writer.catalog.load_table("db.t")
-            tables.append((sec.open_table(source, **which), history.states[commit]))
-        for table, rids in tables:
+        for table, rids in history.now_and_before(kind):
             for sql, rest in draw.sample(sorted(predicates.items()), 2):
                 expected = [rid for rid in rids if rid % 5 == rest]
                 for way in draw.sample(["arrow", "batches", "count"], 2):
@@ -87,18 +81,10 @@ def test_tables_with_deletes_and_snapshots(tmp_path: Path, kind: str, seed: int)
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Four files of four row groups each, in all of which `i` is even, from 0 to 20."""
-    made = Lake(tmp_path / "lake", np.random.default_rng(7))
-    for number in range(4):
-        made.write(f"{number}.parquet", 24, evens(made.rng))
-    return made
+    return lake_of_evens(tmp_path / "lake")
 
 
 NEVER = "i = 7"  # within the bounds of every block
-
-
-def survivors(table: Table, sql: str, **settings: object) -> int:
-    return len(sec.prune(table, sql, **settings).survivors.blocks)  # type: ignore[arg-type]
 
 
 def without_match(lake: Lake, sql: str) -> int:

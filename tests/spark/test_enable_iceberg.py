@@ -18,29 +18,33 @@ SMALL = "'write.parquet.row-group-size-bytes'='4000', 'write.parquet.row-group-c
 SMALL += "'write.parquet.row-group-check-max-record-count'='50'"
 
 
-@pytest.fixture(scope="module")
-def table(iceberg: SparkSession) -> Iterator[str]:
-    """An indexed table with rows deleted by position, a tag from before them, and a branch that went on."""
-    spark = iceberg
-    spark.sql(f"DROP TABLE IF EXISTS {NAME}")
+def make(spark: SparkSession, name: str, version: int) -> None:
+    """An indexed table with rows deleted by position, and a tag from before them."""
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(
-        f"CREATE TABLE {NAME} (id BIGINT, uid BIGINT, name STRING) USING iceberg TBLPROPERTIES ('format-version'='2', "
-        f"'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "
-        f"'write.merge.mode'='merge-on-read', {SMALL})"
+        f"CREATE TABLE {name} (id BIGINT, uid BIGINT, name STRING) USING iceberg "
+        f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read', "
+        f"'write.update.mode'='merge-on-read', 'write.merge.mode'='merge-on-read', {SMALL})"
     )
     for start in (0, 1000):
         spark.sql(
-            f"INSERT INTO {NAME} SELECT /*+ COALESCE(1) */ id, (id * 7919) % 2000, concat('name-', id) "
+            f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id, (id * 7919) % 2000, concat('name-', id) "
             f"FROM range({start}, {start + 1000})"
         )
-    spark.sql(f"ALTER TABLE {NAME} CREATE TAG before")
-    spark.sql(f"DELETE FROM {NAME} WHERE id IN (5, 1500)")
-    sec.build_index(sec.open_table(metadata_file(spark, NAME)), spark=spark, sort_key=["id"], bloom=["uid"])
-    spark.sql(f"ALTER TABLE {NAME} CREATE BRANCH other")
-    spark.sql(f"INSERT INTO {NAME}.branch_other VALUES (5000, 1, 'other')")
-    with enabled(spark):
+    spark.sql(f"ALTER TABLE {name} CREATE TAG before")
+    spark.sql(f"DELETE FROM {name} WHERE id IN (5, 1500)")
+    sec.build_index(sec.open_table(metadata_file(spark, name)), spark=spark, sort_key=["id"], bloom=["uid"])
+
+
+@pytest.fixture(scope="module")
+def table(iceberg: SparkSession) -> Iterator[str]:
+    """A table of the second version, and a branch that went on."""
+    make(iceberg, NAME, 2)
+    iceberg.sql(f"ALTER TABLE {NAME} CREATE BRANCH other")
+    iceberg.sql(f"INSERT INTO {NAME}.branch_other VALUES (5000, 1, 'other')")
+    with enabled(iceberg):
         yield NAME
-    spark.sql(f"DROP TABLE {NAME}")
+    iceberg.sql(f"DROP TABLE {NAME}")
 
 
 QUERIES = [
@@ -144,22 +148,27 @@ CHANGES = [
 ]
 
 
-def test_changes_read_few_row_groups_and_are_those_without(iceberg: SparkSession, table: str) -> None:
-    twin = f"{table}_twin"
-    iceberg.sql(f"CREATE TABLE {twin} USING iceberg TBLPROPERTIES ('format-version'='2') AS SELECT * FROM {table}")
+@pytest.mark.parametrize("version", [2, 3])  # the third keeps deleted rows as vectors, one of a file, written anew
+def test_changes_read_few_row_groups_and_are_those_without(iceberg: SparkSession, table: str, version: int) -> None:
+    changed, twin = "lake.db.changed", "lake.db.changed_twin"
+    make(iceberg, changed, version)
+    iceberg.sql(f"CREATE TABLE {twin} USING iceberg TBLPROPERTIES ('format-version'='2') AS SELECT * FROM {changed}")
     try:
         for change in CHANGES:
             require_same(iceberg, f"SELECT * FROM {twin} WHERE id = 1")  # the last scan is none of the table's
-            iceberg.sql(change.replace("{}", table))
+            iceberg.sql(change.replace("{}", changed))
             if "BY SOURCE" not in change:  # which needs every row of the table
                 last = sec.last_plans(iceberg)[-1]
-                assert last.plan is not None and last.location == table, change
+                assert last.plan is not None and last.location == changed, change
                 assert len(last.plan.survivors.blocks) <= 12, change
             iceberg.sql(change.replace("{}", twin))
-            rows = [sorted(map(repr, iceberg.table(name).collect())) for name in (table, twin)]
+            rows = [sorted(map(repr, iceberg.table(name).collect())) for name in (changed, twin)]
             assert rows[0] == rows[1], change
+        vectors = iceberg.sql(f"SELECT count(*) FROM {changed}.delete_files WHERE file_format = 'PUFFIN'").head()[0]
+        assert (vectors > 0) == (version == 3)
     finally:
-        iceberg.sql(f"DROP TABLE {twin}")
+        for name in (changed, twin):
+            iceberg.sql(f"DROP TABLE {name}")
 
 
 def test_columns_that_were_renamed_and_made_again(iceberg: SparkSession, table: str) -> None:

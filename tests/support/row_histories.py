@@ -121,6 +121,16 @@ class RowHistory:
         commits = [i for i in range(after + 1, upto + 1) if self.kinds[i] == APPEND]
         return sorted(rid for i in commits for rid in set(self.states[i]) - set(self.states[i - 1]))
 
+    def now_and_before(self, kind: str) -> list[tuple[Table, list[int]]]:
+        """The table, unless it is empty, and one of its snapshots where its format has them; each with its rows."""
+        tables = [(self.writer.open(), self.rids)] if self.live else []
+        if kind == "directory":
+            return tables
+        commit = self.draw.randrange(len(self.snapshots))
+        which = {"version" if kind == "delta" else "snapshot_id": self.snapshots[commit]}
+        source = self.writer.path if kind == "delta" else self.writer.catalog.load_table("db.t")
+        return [*tables, (sec.open_table(source, **which), self.states[commit])]
+
     @property
     def rids(self) -> list[int]:
         """All live rows."""

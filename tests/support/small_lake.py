@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,7 @@ CONDITIONS = st.one_of(
     ),
 )
 PREDICATES = connected(CONDITIONS, ["TRUE", "UNKNOWN"], max_leaves=4)
+Step = tuple[str, list[str], str]  # what to do, what to ask, in which way
 FILES = {"write_page_index": True, "max_rows_per_page": 3, "write_batch_size": 1, "row_group_size": 6}
 
 
@@ -79,8 +80,29 @@ class Lake:
         return sorted(np.concatenate([np.zeros(0, np.int64), *ids]).tolist())
 
 
+def lake_of_evens(root: Path) -> Lake:
+    """Four files of four row groups each, in all of which `i` is even, from 0 to 20."""
+    lake = Lake(root, np.random.default_rng(7))
+    for number in range(4):
+        lake.write(f"{number}.parquet", 24, evens(lake.rng))
+    return lake
+
+
+def lake_of_chance(root: Path, seed: int) -> Lake:
+    """Two files with rows by chance."""
+    lake = Lake(root, np.random.default_rng(seed))
+    for _ in range(2):
+        lake.write(f"{next(lake.names)}.parquet", int(lake.rng.integers(1, 24)))
+    return lake
+
+
 def ids(rows: pa.Table) -> list[int]:
     return sorted(rows["rid"].to_pylist())
+
+
+def survivors(table: Table, sql: str, **settings: object) -> int:
+    """The number of blocks that a plan leaves."""
+    return len(sec.prune(table, sql, **settings).survivors.blocks)  # type: ignore[arg-type]
 
 
 def asked(table: Table, sql: str, way: str, expected: Sequence[int], said: object) -> None:
@@ -110,6 +132,18 @@ def asked(table: Table, sql: str, way: str, expected: Sequence[int], said: objec
             assert sec.aggregate(table, "count(*) AS n", sql)["n"].to_pylist() == [len(expected)], said
         case "audit":
             assert sec.prune(table, sql, audit=1.0).count() == len(expected), said
+
+
+def ask_between_changes(lake: Lake, steps: Iterable[Step], repeated: int) -> None:
+    """Take steps, and ask new predicates, their parts, and as many of those before as `repeated` says."""
+    table, before, taken = sec.open_table(lake.root), list[str](), list[Step]()
+    for step, parts, way in steps:
+        taken.append((step, parts, way))
+        lake.step(step, table)
+        new = [" AND ".join(f"({part})" for part in parts), *parts] if parts else []
+        for sql in [*new, *new[:1], *lake.rng.permutation(before)[:repeated].tolist()]:
+            asked(table, sql, way, lake.matching(sql), (taken, sql, way))
+        before += new
 
 
 WAYS = ["arrow", "arrow", "batches", "count", "limit", "order", "abandoned", "keys", "aggregate", "audit"]
