@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from secateur.errors import UnknownBlock
 from secateur.index.advise.candidates import gap_columns, gaps_argument, offers
 from secateur.io.scan.index_coverage import columns_with_gaps, not_covered, sort_key_names
-from secateur.io.scan.planned_scan import PlannedScan, implied_by
+from secateur.io.scan.index_options import implied_by
+from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.explain.causes import Pruned, answers_of, evidence_in
 from secateur.pruning.explain.explanation import MISSING, REFRESH, Explanation, Structure
 from secateur.pruning.explain.serving import Index, explained, name_of

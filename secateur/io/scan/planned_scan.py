@@ -17,29 +17,24 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
-from secateur.index.model import IndexedColumn
-from secateur.index.naming import ByFieldId, ColumnNaming
-from secateur.index.segments.named_columns import called_in_table, expressions_of
-from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_condition, tuple_order
+from secateur.io.scan.index_options import implied_by, indexed_expressions, order_over
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
 from secateur.io.scan.verdicts import keeping_verdicts, leaving_verdicts, verdicts_on
-from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.metrics import FileMetrics
-from secateur.pruning.order import Order, OrderItem, bind_order
+from secateur.pruning.order import OrderItem
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind, bound_by
-from secateur.pruning.predicate.bound import Field, Operand, Within, fields, is_expression, left_to_spark
+from secateur.pruning.predicate.bound import Field, Operand, fields, is_expression, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
@@ -345,10 +340,19 @@ class PlannedScan(ScanPlan):
 def plan_scan(
     table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
 ) -> PlannedScan:
-    """Plan a query over the table's current snapshot, or over an open one.
+    """Plan a query over the table's current snapshot, or over an open one, and tell whoever wants reports.
 
     `sql` prints the predicate for Spark.
     """
+    scan = plan_unreported(table, predicate, sql, settings, opened)
+    notify(scan.report)
+    return scan
+
+
+def plan_unreported(
+    table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
+) -> PlannedScan:
+    """Plan as `plan_scan` does what is only an estimate of a query."""
     started = time.perf_counter()
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
@@ -384,7 +388,6 @@ def plan_scan(
             asked=lambda: shape_of(settings.whole(predicate)),
         ),
     )
-    notify(report)
     return PlannedScan(
         predicate=rewritten,
         written=sql,
@@ -429,58 +432,17 @@ def with_indexed(bound: Predicate, settings: Settings, predicate: Predicate, ope
     Both parts have the same value on every row, so whatever rules out one of them rules out the predicate.
     """
     asked = frozenset(fields(bound))
-    indexed = {expression.operand: expression.field for expression in _indexed(opened) if asked >= {*expression.fields}}
+    indexed = {
+        expression.operand: expression.field
+        for expression in indexed_expressions(opened)
+        if asked >= {*expression.fields}
+    }
     if not indexed:
         return bound
     alone = replace(settings, semi_join=None)
     instead = rewrite(with_lower(alone.bind(predicate, opened.binding_schema, indexed), indexed))
     of_index = [part for part in conjuncts(instead) if any(is_expression(field.path) for field in fields(part))]
     return And((*conjuncts(bound), *of_index)) if of_index else bound
-
-
-def _indexed(opened: OpenedTable) -> list[IndexedExpression]:
-    """Return the indexed expressions, without those over a column that is also a partition column.
-
-    A partition column may have other values than the column of that name in the files.
-    """
-    snapshot = opened.catalog.snapshot
-    if snapshot is None or not snapshot.options.expressions:
-        return []
-    outside = {name.lower() for name in opened.listing.columns}
-    known = expressions_of(called_in_table(snapshot.options, opened.table.naming), opened.schema)
-    return [
-        expression for expression in known if not any(field.path[0].lower() in outside for field in expression.fields)
-    ]
-
-
-def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:
-    """Return the bounds that a predicate implies for tuples of the index's sort key."""
-    key = _sort_key(opened)
-    return None if key is None else tuple_condition(predicate, *key)
-
-
-def order_over(items: Sequence[OrderItem], opened: OpenedTable, binder: Binder) -> Order | None:
-    """Bind the items of ORDER BY, and check whether the index's sort key refines them; None without items."""
-    order, key = bind_order(items, binder), _sort_key(opened)
-    return order if order is None or key is None else replace(order, tuples=tuple_order(order.columns, *key))
-
-
-def _sort_key(
-    opened: OpenedTable,
-) -> tuple[Sequence[SortColumn], Sequence[IndexedColumn], pa.Schema, ColumnNaming] | None:
-    """Return the index's sort key, its columns, and the table's schema with the index's names for them, and these.
-
-    None if there is no index, or if a Hive partition column differs from the column of that name in the files.
-    """
-    snapshot, naming = opened.catalog.snapshot, opened.table.naming
-    if snapshot is None:
-        return None
-    outside = {name.lower() for name in opened.listing.columns}
-    key = parse_sort_key(snapshot.options.sort_key)
-    if any(column.path[0].lower() in outside for column in key):
-        return None
-    schema = called_by_id(opened.schema) if isinstance(naming, ByFieldId) else opened.schema
-    return key, snapshot.columns, schema, naming
 
 
 def _describe(opened: OpenedTable) -> str:

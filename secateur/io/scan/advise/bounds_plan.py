@@ -10,8 +10,9 @@ import numpy as np
 from secateur.errors import SecateurError
 from secateur.io.scan.advise.block_samples import Place
 from secateur.io.scan.advise.logged_queries import LoggedQuery, Queries, likeliest
+from secateur.io.scan.index_options import implied_by
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import Settings, implied_by, with_indexed
+from secateur.io.scan.planned_scan import Settings, with_indexed
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import may_match
 from secateur.pruning.explain.replaced_zones import without_gaps

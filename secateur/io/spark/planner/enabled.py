@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
@@ -26,7 +27,7 @@ from secateur.index.read.index_view import Caches, current_snapshot, open_catalo
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
-from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan, plan_unreported
 from secateur.io.spark.delta.logged_files import LOG, LoggedFiles, logged_files, open_version
 from secateur.io.spark.delta.logged_files import opened as opened_version
 from secateur.io.spark.delta.logged_files import reply as delta_reply
@@ -59,7 +60,6 @@ from secateur.values import kind_of
 
 _log = logging.getLogger("secateur")
 
-LOOK, FILES, QUESTION, DATA_FILES, LOGGED_FILES = 0, 1, 2, 3, 4  # kinds of requests; see Asker.java
 METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_MATCHES, MOST_TABLES, MOST_PLANS = 64, 16, 256, 100
 Encoder = Callable[[Rest, int], bytes]  # of what is left to read, and the number of the reply
@@ -102,6 +102,17 @@ class Remembered(OrderedDict[object, object]):
                 self.popitem(last=False)
 
 
+class RequestKind(IntEnum):
+    """What Java asks; the same numbers are in ``Asker.java``."""
+
+    LOOK = 0
+    FILES = 1
+    QUESTION = 2
+    DATA_FILES = 3
+    LOGGED_FILES = 4
+    ESTIMATE = 5
+
+
 @dataclass(eq=False)
 class Enabled:
     """Answers the optimizer rule of one driver, for all its sessions. Each call comes in its own thread."""
@@ -126,13 +137,17 @@ class Enabled:
         data = bytes(data)
         kind, size = struct.unpack_from(">bi", data)
         head, body = data[5 : 5 + size], data[5 + size :]
-        if kind == LOOK:
+        if kind == RequestKind.LOOK:
             return self._look(head.decode())
         try:
-            if kind != QUESTION:
-                self._lists.keep(head, _decoded(kind, body))
-                return b""
-            return self._answered(head, question_of(body))
+            match kind:
+                case RequestKind.QUESTION:
+                    return self._answered(head, question_of(body))
+                case RequestKind.ESTIMATE:
+                    return self._estimated(head, question_of(body))
+                case _:
+                    self._lists.keep(head, _decoded(kind, body))
+                    return b""
         except Exception as error:
             return no_answer(f"{type(error).__name__}: {explained(error)}", FAILED)
 
@@ -230,6 +245,20 @@ class Enabled:
             opened, columns, question, lambda rest, number: room.tasks_reply(rest.scan, number), later=later
         )
 
+    def _estimated(self, digest: bytes, question: ScanRequest) -> bytes:
+        """Encode how many rows of an Iceberg scan are in row groups that can match."""
+        files: Any = self._lists.get(digest)
+        if files is None:
+            return no_answer("", UNREGISTERED)
+        if not self.uses_index():
+            return no_answer("no index is to be used", FAILED)
+        room = _iceberg()
+        opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
+        settings = Settings(session_time_zone=question.zone, case_sensitive=True)
+        answerable = usable(scan_question(question.asked), room.common_columns(files, opened), settings)
+        scan = plan_unreported(opened.table, answerable.predicate, answerable.predicate, settings, opened)
+        return text_of("") + struct.pack(">qq", 0, int(scan.survivors.blocks.row_count.sum()))
+
     def _planned(
         self,
         opened: OpenedTable,
@@ -309,9 +338,9 @@ class Enabled:
 
 def _decoded(kind: int, data: bytes) -> object:
     """Decode the files of a scan."""
-    if kind == FILES:
+    if kind == RequestKind.FILES:
         return file_list(data)
-    return logged_files(data) if kind == LOGGED_FILES else _iceberg().data_files(data)
+    return logged_files(data) if kind == RequestKind.LOGGED_FILES else _iceberg().data_files(data)
 
 
 def _iceberg() -> Any:

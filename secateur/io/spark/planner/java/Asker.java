@@ -18,7 +18,7 @@ import java.util.function.Function;
 
 /** Calls Python with a time limit; after a call that took too long, there are no calls for a while. */
 final class Asker {
-    static final byte LOOK = 0, FILES = 1, QUESTION = 2, DATA_FILES = 3, LOGGED_FILES = 4; // kinds of requests
+    static final byte LOOK = 0, FILES = 1, QUESTION = 2, DATA_FILES = 3, LOGGED_FILES = 4, ESTIMATE = 5; // kinds of requests
     static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of replies without row groups
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(new ThreadFactory() {
         public Thread newThread(Runnable runnable) {

@@ -1,7 +1,10 @@
 package secateur;
 
+import java.util.List;
+import org.apache.iceberg.Table;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -16,20 +19,25 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A scan of Iceberg's without its partitioning, which Spark asks for before EnableRule is called, and for which Iceberg
- * reads manifests. A scan that is not grouped by partition keys has none to tell.
+ * A scan of Iceberg's of which Spark asks nothing, before EnableRule is called, for which Iceberg reads manifests.
+ *
+ * A scan that is not grouped by partition keys has no partitioning to tell. How many rows it has, the index tells.
  */
 final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable {
     final Scan scan;
     private final EnableRule rule;
     private final ScanBuilder builder;
-    private final boolean hasPartitions;
+    private final Table table;
+    private final Predicate[] filters;
+    private volatile Statistics estimate; // null until Spark asks
 
-    DeferredScan(EnableRule rule, ScanBuilder builder, Scan scan, boolean hasPartitions) {
+    /** Filters: those that Spark has offered to the builder, whether it takes them or not. */
+    DeferredScan(EnableRule rule, ScanBuilder builder, Scan scan, Table table, Predicate[] filters) {
         this.rule = rule;
         this.builder = builder;
         this.scan = scan;
-        this.hasPartitions = hasPartitions;
+        this.table = table;
+        this.filters = filters;
     }
 
     /** A plan with Iceberg's own scans and tables; plans within expressions are rewritten by themselves. */
@@ -66,15 +74,25 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public Scan.ColumnarSupportMode columnarSupportMode() { return scan.columnarSupportMode(); }
 
-    public Statistics estimateStatistics() { return ((SupportsReportStatistics) scan).estimateStatistics(); }
+    public Statistics estimateStatistics() {
+        if (estimate == null) estimate = IndexEstimate.of(rule, table, scan, filters);
+        return estimate;
+    }
 
     public CustomMetric[] supportedCustomMetrics() { return scan.supportedCustomMetrics(); }
 
     public CustomTaskMetric[] reportDriverMetrics() { return scan.reportDriverMetrics(); }
 
     public NamedReference[] filterAttributes() {
-        return hasPartitions ? ((SupportsRuntimeV2Filtering) scan).filterAttributes() : new NamedReference[0];
+        List names = IndexTasks.partitionColumns(scan, table);
+        if (names == null) return ((SupportsRuntimeV2Filtering) scan).filterAttributes();
+        NamedReference[] found = new NamedReference[names.size()];
+        for (int i = 0; i < found.length; i++) found[i] = column((String) names.get(i));
+        return found;
     }
+
+    /** A reference to a column of any name. */
+    static NamedReference column(String name) { return Expressions.column("`" + name.replace("`", "``") + "`"); }
 
     public void filter(Predicate[] predicates) { ((SupportsRuntimeV2Filtering) scan).filter(predicates); }
 

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Set;
 import org.apache.iceberg.BatchScan;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 
@@ -21,6 +22,7 @@ final class Deferring implements InvocationHandler {
     private final EnableRule rule;
     private final SparkTable table;
     private final Object target;
+    private volatile Predicate[] filters = new Predicate[0]; // that Spark has offered to a builder
 
     private Deferring(EnableRule rule, SparkTable table, Object target) {
         this.rule = rule;
@@ -45,6 +47,7 @@ final class Deferring implements InvocationHandler {
             Object other = arguments[0];
             return Boolean.valueOf(other instanceof StandIn && target.equals(((StandIn) other).standsFor()));
         }
+        if (name.equals("pushPredicates")) filters = (Predicate[]) arguments[0];
         Object result;
         try {
             result = method.invoke(target, arguments);
@@ -64,7 +67,7 @@ final class Deferring implements InvocationHandler {
             List columns = new ArrayList(Arrays.asList(scan.readSchema().fieldNames()));
             columns.retainAll(LINEAGE);
             if (!columns.isEmpty()) return scan;
-            return new DeferredScan(rule, (ScanBuilder) target, scan, IndexTasks.hasPartitions(table.table()));
+            return new DeferredScan(rule, (ScanBuilder) target, scan, table.table(), filters);
         } catch (Exception otherInternals) {
             return scan;
         }

@@ -17,11 +17,20 @@ final class FilesReply {
 
     /** Ask, and send the list only if Python does not know it. Throws IllegalStateException without an answer. */
     static FilesReply of(Asker asker, byte kind, byte[] list, byte[] question) throws Exception {
+        return of(asker, kind, list, Asker.QUESTION, question);
+    }
+
+    /** Ask only how many rows may match. */
+    static FilesReply ofEstimate(Asker asker, byte kind, byte[] list, byte[] question) throws Exception {
+        return of(asker, kind, list, Asker.ESTIMATE, question);
+    }
+
+    private static FilesReply of(Asker asker, byte kind, byte[] list, byte what, byte[] question) throws Exception {
         byte[] digest = MessageDigest.getInstance("SHA-256").digest(list);
-        FilesReply reply = new FilesReply(asker.ask(Asker.QUESTION, digest, question));
+        FilesReply reply = new FilesReply(asker.ask(what, digest, question));
         if (reply.number == Asker.UNREGISTERED) {
             asker.ask(kind, digest, list);
-            reply = new FilesReply(asker.ask(Asker.QUESTION, digest, question));
+            reply = new FilesReply(asker.ask(what, digest, question));
         }
         return reply.checked();
     }

@@ -2,8 +2,10 @@ package secateur;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -11,6 +13,7 @@ import org.apache.iceberg.BaseFileScanTask;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.ScanTaskParser;
@@ -24,6 +27,8 @@ import org.apache.iceberg.expressions.ExpressionUtil;
 import org.apache.iceberg.expressions.Projections;
 import org.apache.iceberg.expressions.ResidualEvaluator;
 import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.connector.read.Scan;
 import org.slf4j.LoggerFactory;
 
 /**
@@ -44,11 +49,29 @@ final class IndexTasks {
         this.caseSensitive = caseSensitive;
     }
 
-    static boolean hasPartitions(Table table) {
-        for (Iterator all = table.specs().values().iterator(); all.hasNext();) {
-            if (!((PartitionSpec) all.next()).isUnpartitioned()) return true;
+    /**
+     * The columns of a scan that partitions are made of; null if only Iceberg can tell, from tasks.
+     *
+     * Iceberg names those of its tasks' specs alone: a filter on another column leaves out no task.
+     */
+    static List partitionColumns(Scan scan, Table table) {
+        try {
+            Schema schema = (Schema) Reflected.call(scan, "schema");
+            if (!schema.sameSchema(table.schema())) return null;
+            List read = Arrays.asList(scan.readSchema().fieldNames());
+            Set found = new LinkedHashSet();
+            for (Iterator specs = table.specs().values().iterator(); specs.hasNext();) {
+                for (Iterator fields = ((PartitionSpec) specs.next()).fields().iterator(); fields.hasNext();) {
+                    int id = ((PartitionField) fields.next()).sourceId();
+                    Types.NestedField column = schema.asStruct().field(id);
+                    if (column == null && schema.findField(id) != null) return null; // it lies within another column
+                    if (column != null && read.contains(column.name())) found.add(column.name());
+                }
+            }
+            return new ArrayList(found);
+        } catch (Exception otherInternals) {
+            return null;
         }
-        return false;
     }
 
     /**

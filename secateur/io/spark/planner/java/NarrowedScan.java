@@ -19,7 +19,6 @@ import org.apache.iceberg.SchemaParser;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -109,7 +108,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     }
 
     /** Encode a scan of some files, or of the whole snapshot (null); listed_files.py decodes it. */
-    private static byte[] told(String metadata, long snapshot, Schema schema, List paths) throws IOException {
+    static byte[] told(String metadata, long snapshot, Schema schema, List paths) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         Asker.text(out, metadata);
@@ -171,8 +170,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         read.removeAll(ownAttributes());
         List found = new ArrayList();
         for (int i = 0; i < indexed.length; i++) {
-            String name = indexed[i];
-            if (read.contains(name)) found.add(Expressions.column("`" + name.replace("`", "``") + "`"));
+            if (read.contains(indexed[i])) found.add(DeferredScan.column(indexed[i]));
         }
         return (NamedReference[]) found.toArray(new NamedReference[0]);
     }

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from secateur.io.spark.planner.enabled import LOOK, QUESTION, Enabled, as_opened_here
+from secateur.io.spark.planner.enabled import Enabled, RequestKind, as_opened_here
 from secateur.io.spark.planner.matches import common_schema
 from secateur.io.spark.planner.protocol import UNREGISTERED
 
@@ -76,8 +76,8 @@ def test_places_of_s3_have_one_name() -> None:
 def test_no_index_and_no_files(tmp_path: Path) -> None:
     enabled = Enabled(lambda: True)
     for location in (str(tmp_path), str(tmp_path / "none"), "nothing://x/y"):
-        asked = struct.pack(">bi", LOOK, len(location.encode())) + location.encode()
+        asked = struct.pack(">bi", RequestKind.LOOK, len(location.encode())) + location.encode()
         assert enabled.apply(asked) == struct.pack(">i", -1)
     question = struct.pack(">qi", 0, 3) + b"UTC" + struct.pack(">ii", 0, 0)
-    answer = enabled.apply(struct.pack(">bi", QUESTION, 4) + b"none" + question)
+    answer = enabled.apply(struct.pack(">bi", RequestKind.QUESTION, 4) + b"none" + question)
     assert struct.unpack(">q", answer[4:]) == (UNREGISTERED,)
