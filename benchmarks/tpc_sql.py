@@ -1,8 +1,8 @@
 """TPC-H and TPC-DS in SQL: the row groups that Spark reads alone, and with ``enable()``.
 
-``python -m benchmarks.tpc_sql`` writes docs/tpc.md. Each query runs with and without pruning, and the answers have to
-be equal. Row groups are counted whose rows leave a scan, computed from the rows in Spark's metrics: every row group has
-the same number of rows.
+``python -m benchmarks.tpc_sql`` writes docs/tpc.md, and with ``--iceberg`` docs/tpc-iceberg.md. Each query runs with
+and without pruning, and the answers have to be equal. Row groups are counted whose rows leave a scan, computed from the
+rows in Spark's metrics: every row group has the same number of rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,15 +20,17 @@ import pyarrow.parquet as pq
 
 import secateur as sec
 from benchmarks.enabled_sql import SWITCH, enabled
-from benchmarks.sessions import spark_session
+from benchmarks.sessions import iceberg_trouble, spark_session
+from benchmarks.setting import Setting
 from benchmarks.tpch import generated
 from tests.support import tpcds
+from tests.support.iceberg_spark import metadata_file
 from tests.support.tpch_queries import QUERIES as TPCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parent.parent / "docs" / "tpc.md"
+DOCS = Path(__file__).parent.parent / "docs"
 TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 SORTED_BY = {"lineitem": "l_shipdate", "orders": "o_orderdate"}
 KEYS = ("key", "_sk")  # endings of columns that get a bloom filter
@@ -105,6 +108,23 @@ def write(bench: Bench, directory: Path, spark: SparkSession) -> None:
         spark.read.parquet(str(directory / name)).createOrReplaceTempView(name)
 
 
+def write_iceberg(bench: Bench, directory: Path, spark: SparkSession) -> None:
+    """Write the tables of a directory as Iceberg tables with the same row groups, index them, and name them."""
+    spark.conf.set(SWITCH, "false")
+    exact = f"'write.parquet.row-group-check-min-record-count'='{bench.rows}', "
+    exact += (
+        f"'write.parquet.row-group-check-max-record-count'='{bench.rows}', 'write.parquet.row-group-size-bytes'='1'"
+    )
+    for name, data in bench.tables.items():
+        table = f"lake.{directory.name}.{name}"
+        spark.sql(
+            f"CREATE TABLE {table} USING iceberg TBLPROPERTIES ({exact}) AS "
+            f"SELECT /*+ COALESCE(1) */ * FROM parquet.`{directory / name}`"
+        )
+        sec.build_index(sec.open_table(metadata_file(spark, table)), bloom=keys_of(data.schema))
+        spark.table(table).createOrReplaceTempView(name)
+
+
 def measured(bench: Bench, spark: SparkSession) -> Iterator[Line]:
     """Run the queries both ways. Raises AssertionError if answers differ."""
     for number, query in bench.queries.items():
@@ -129,7 +149,7 @@ def rows_read(plan: Any) -> Iterator[tuple[str, int]]:
         if kind == "FileSourceScanExec":
             yield leaf.relation().location().rootPaths().head().getName(), rows_out(leaf)
         elif kind == "BatchScanExec":
-            yield Path(leaf.table().name()).name, rows_out(leaf)
+            yield Path(leaf.table().name()).name.rpartition(".")[2], rows_out(leaf)
 
 
 def leaves(plan: Any) -> Iterator[Any]:
@@ -148,32 +168,52 @@ def rows_out(leaf: Any) -> int:
 @click.command()
 @click.option("--only", type=click.Choice(["tpch", "tpcds"]), multiple=True, default=["tpch", "tpcds"])
 @click.option("--every", type=click.IntRange(min=1), default=3, show_default=True, help="Of TPC-DS, each n-th query.")
-@click.option("--page", type=click.Path(path_type=Path), default=PAGE, show_default=True, help="What is written.")
-def main(only: tuple[str, ...], every: int, page: Path) -> None:
+@click.option("--iceberg", is_flag=True, help="On Iceberg tables; the session has to have a runtime of Iceberg's.")
+@click.option("--page", type=click.Path(path_type=Path), help="What is written, instead of docs/tpc[-iceberg].md.")
+def main(only: tuple[str, ...], every: int, iceberg: bool, page: Path | None) -> None:
     """Measure all queries, and write the page."""
-    parts = [INTRODUCTION]
-    with tempfile.TemporaryDirectory() as home, spark_session() as spark, enabled(spark, []):
+    parts = [introduction(**(ON_ICEBERG if iceberg else IN_DIRECTORIES))]
+    with tempfile.TemporaryDirectory() as home, spark_session(Setting(Path(home))) as spark, enabled(spark, []):
+        if iceberg and iceberg_trouble(spark):
+            raise click.ClickException(iceberg_trouble(spark))
         spark.conf.set("spark.sql.adaptive.enabled", "false")  # so that a plan shows all of its scans
         for name in only:
             directory = Path(home) / name
             (directory / "made").mkdir(parents=True)
             bench = by_date(tpch(directory / "made") if name == "tpch" else tpc_ds(directory / "made", every))
             write(bench, directory, spark)
+            if iceberg:
+                write_iceberg(bench, directory, spark)
             parts.append(table_of(bench, list(measured(bench, spark))))
+    page = page or DOCS / ("tpc-iceberg.md" if iceberg else "tpc.md")
     page.write_text("\n".join(parts))
     click.echo(f"{page} is written")
 
 
-INTRODUCTION = """# Row groups read by the queries of TPC-H and TPC-DS
+IN_DIRECTORIES = {
+    "where": "",
+    "alone": "Spark alone prunes by the bounds and dictionaries in the files, after it has opened each of them; "
+    "with the index, files and row groups that cannot match are not opened.",
+    "command": "python -m benchmarks.tpc_sql",
+}
+ON_ICEBERG = {
+    "where": " on Iceberg tables",
+    "alone": "Iceberg alone prunes files by the bounds in its manifests, and row groups by those in the files; "
+    "with the index, files and row groups that cannot match are not opened.",
+    "command": "python -m benchmarks.tpc_sql --iceberg",
+}
+INTRODUCTION = """Every query runs twice in one session, with `sec.enable(spark)` and with `SET
+secateur.enabled=false`; the answers are equal. Counted are the row groups whose rows leave a scan, in all scans of a
+query. {alone} The index has zone maps of all columns, and bloom filters of the keys. The two large tables of TPC-H,
+and the sales and returns of TPC-DS, lie by date. Scans that are pruned by different values are different scans: where
+Spark alone reads a small table once for several branches of a query, it may be read for each of them. `{command}`
+writes this page."""
 
-Every query runs twice in one session, with `sec.enable(spark)` and with `SET secateur.enabled=false`; the answers are
-equal. Counted are the row groups whose rows leave a scan, in all scans of a query. Spark alone prunes by the bounds and
-dictionaries in the files, after it has opened each of them; with the index, files and row groups that cannot match are
-not opened. The index has zone maps of all columns, and bloom filters of the keys. The two large tables of TPC-H, and
-the sales and returns of TPC-DS, lie by date. Scans that are pruned by different values are different scans: where Spark
-alone reads a small table once for several branches of a query, it may be read for each of them (query 76 of TPC-DS).
-`python -m benchmarks.tpc_sql` writes this page.
-"""
+
+def introduction(where: str, alone: str, command: str) -> str:
+    """The head of the page."""
+    text = fill(INTRODUCTION.format(alone=alone, command=command), 120, break_on_hyphens=False)
+    return f"# Row groups read by the queries of TPC-H and TPC-DS{where}\n\n{text}\n"
 
 
 def table_of(bench: Bench, lines: list[Line]) -> str:
