@@ -399,7 +399,7 @@ def test_contents_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
 
 # ---- files of manifests ----------------------------------------------------------------------------------------------
 
-KEY = ManifestKey("s3://lake/m.avro", 100, 3, False)
+KEY = ManifestKey("s3://lake/m.avro", 100, 3, False, 40)
 FILE = {"path": "s3://lake/a.parquet", "format": "PARQUET", "size": 10, "row_count": 5, "content": 0}
 
 

@@ -268,9 +268,10 @@ class PlannedScan(ScanPlan):
         return from_numpy(self.file_ordinals)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
-        """Return the table's fields of the given names, or all; `_file` and `_pos` are the places of rows.
+        """Return the table's fields of the given names, or all; `_file`, `_pos` and `_row_id` are the places and ids
+        of rows.
 
-        Raises UnknownColumn, and UnsupportedTable for `_row_id`.
+        Raises UnknownColumn, and UnsupportedTable for row ids of a table that has none.
         """
         schema = self.opened.schema
         if columns is None:
@@ -278,7 +279,7 @@ class PlannedScan(ScanPlan):
         binder = Binder(schema, known_zone(self.session_time_zone))
 
         def field(name: str) -> pa.Field:
-            place = place_called(name, schema)
+            place = place_called(name, schema, self.opened.listing)
             return schema.field(resolve(Column(split_name(name)), binder).path[0]) if place is None else place
 
         return [field(name) for name in columns]

@@ -59,6 +59,7 @@ class Listing(NamesOnly):
     witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
     partitions: Partitions
     has_metadata_column: bool = False  # whether files have a column named like Spark's hidden one
+    has_row_ids: bool = False  # whether the format numbers the rows of the table
     recognised: np.ndarray | None = None  # witnesses by which the index knows the files, if different
     left_out: int = 0  # bytes of the table's other live files, which the query does not ask for
 

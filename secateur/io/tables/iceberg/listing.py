@@ -76,6 +76,13 @@ class IcebergListing(Listing):
         counts: np.ndarray = self.files.column("record_count").to_numpy()
         return counts
 
+    def row_ids(self, ordinals: np.ndarray) -> tuple[pa.Array, pa.Array]:
+        """Return the id of the first row of some files, NULL for none, and the sequence number of their rows."""
+        entries = pa.array(self.order[ordinals])
+        return self.entries.files.column("first_row_id").take(entries), self.entries.files.column("sequence").take(
+            entries
+        )
+
     @cached_property
     def _position(self) -> np.ndarray:
         """The position of every entry in the order."""

@@ -27,6 +27,7 @@ class ManifestKey(NamedTuple):
     length: int
     sequence: int
     is_deletes: bool
+    first_row_id: int | None = None  # set once, with the first commit after a table has row ids
 
 
 def encode_manifests(manifests: Mapping[ManifestKey, Manifest]) -> bytes:
@@ -47,7 +48,8 @@ def decode_manifests(
     contents = read_contents(name, MANIFESTS, size, read)
     try:
         known = {
-            ManifestKey(str(p), int(n), int(s), bool(d)): i for i, (p, n, s, d) in enumerate(contents.meta["manifests"])
+            ManifestKey(str(p), int(n), int(s), bool(d), None if f is None else int(f)): i
+            for i, (p, n, s, d, f) in enumerate(contents.meta["manifests"])
         }
         return {key: _manifest(key, contents.arrays(str(known[key]), read)) for key in wanted if key in known}
     except _MALFORMED as error:

@@ -6,16 +6,16 @@ A manifest is immutable, so its content is cached under its path. Source: Iceber
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.avro.file import AvroFile, AvroFileHeader
-from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.io import FileIO, InputFile
+from pyiceberg.manifest import MANIFEST_LIST_FILE_SCHEMAS, ManifestContent, ManifestFile, PartitionFieldSummary
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -42,6 +42,9 @@ from secateur.errors import UnsupportedTable
 from secateur.io.tables.iceberg.manifest_arrays import DATA, FILES, ByField, Manifest
 
 _DELETED = 2  # status of an entry whose file the snapshot removed
+
+_LIST_SCHEMA = MANIFEST_LIST_FILE_SCHEMAS[3]  # older lists lack its `first_row_id`
+_FIRST_ROW_ID = [field.field_id for field in _LIST_SCHEMA.fields].index(520)
 
 _STATUS, _SNAPSHOT, _DATA_FILE, _SEQUENCE = 0, 1, 2, 3  # field ids of an entry
 _PARTITION = 102  # field id within the data file
@@ -80,6 +83,23 @@ _PARTITION_TYPES: dict[type[IcebergType], pa.DataType] = {
     BinaryType: pa.binary(),
     FixedType: pa.binary(),
 }
+
+
+def read_manifest_list(file: InputFile) -> Iterator[ManifestFile]:
+    """Yield the manifests of a list of any version. PyIceberg's own function leaves out their first row ids."""
+    with AvroFile[ManifestFile](
+        file,
+        _LIST_SCHEMA,
+        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    ) as reader:
+        yield from reader
+
+
+def first_row_id(manifest: ManifestFile) -> int | None:
+    """Return the id from which the rows of a manifest's files are numbered; None if they have no ids."""
+    number: int | None = manifest[_FIRST_ROW_ID]
+    return number
 
 
 def read_manifest(io: FileIO, manifest: ManifestFile) -> Manifest:
@@ -138,6 +158,7 @@ def _columnar(entries: Sequence[Any], places: Mapping[int, int], schema: Schema,
 
     columns = {name: list(column(field_id)) for field_id, name in _COLUMNS.items()}
     columns |= _inherited(entries, places, manifest)
+    columns["first_row_id"] = _row_ids(columns["first_row_id"], columns["record_count"], first_row_id(manifest))
     arrays = {field.name: pa.array(columns[field.name], field.type) for field in FILES}
     arrays["content"] = pc.fill_null(arrays["content"], DATA)  # version 1 has data files only
     return Manifest(
@@ -164,6 +185,17 @@ def _inherited(entries: Sequence[Any], places: Mapping[int, int], manifest: Mani
         "sequence": inherited(_SEQUENCE, manifest.sequence_number or 0),
         "spec": [manifest.partition_spec_id] * len(entries),
     }
+
+
+def _row_ids(stored: Sequence[int | None], row_count: Sequence[int], first: int | None) -> list[int | None]:
+    """Return the id of every file's first row, inherited from the manifest if missing.
+
+    Source: the specification, "First Row ID Inheritance". Without ids in the manifest, files have none either.
+    """
+    if first is None:
+        return [None] * len(stored)
+    counted = accumulate((n if value is None else 0 for value, n in zip(stored, row_count, strict=True)), initial=first)
+    return [number if value is None else value for value, number in zip(stored, counted, strict=False)]
 
 
 def _partition(struct: StructType, place_of: Mapping[int, int], files: Sequence[Any]) -> dict[int, pa.Array]:

@@ -30,6 +30,7 @@ from secateur.io.tables.iceberg.delete_files import DeletedKeys, Deletions, read
 from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
 from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.page_filter import PagePruner
+from secateur.io.tables.row_ids import RowIds, asks_row_ids
 
 if TYPE_CHECKING:
     from secateur.io.tables.file_rows import FileBlocks
@@ -82,7 +83,8 @@ class IcebergReader:
         except StalePlan:
             self.expire()
             raise
-        return IcebergRows(MappedFile(rows, self.view, constants), deletions, listed)
+        ids = RowIds(options["first_row_id"].as_py(), options["sequence"].as_py())
+        return IcebergRows(MappedFile(rows, self.view, constants), deletions, listed, ids)
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class IcebergRows:
     file: MappedFile
     deletions: Deletions
     listed: ListedFile
+    ids: RowIds
 
     @property
     def row_count(self) -> np.ndarray:
@@ -118,7 +121,18 @@ class IcebergRows:
         self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the selected rows of some row groups, or all, deleted or not."""
-        return still_listed(self.file.read_selected(row_groups, fields, rows), self.listed)
+        batches = still_listed(self.file.read_selected(row_groups, fields, rows), self.listed)
+        return self._numbered(batches, row_groups, fields, rows) if asks_row_ids(fields) else batches
+
+    def _numbered(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        row_groups: Sequence[int],
+        fields: Sequence[pa.Field],
+        rows: RowSelection | None,
+    ) -> Iterator[pa.RecordBatch]:
+        for positions, batch in with_positions(batches, rows):
+            yield self.ids.completed(batch, fields, positions_in_file(self.row_count, row_groups, positions))
 
     @cached_property
     def pages(self) -> PagePruner:
@@ -151,8 +165,13 @@ def delivered(
         deleted = [None if positions is None else positions.tobytes() for positions in deletes.positions()]
         keys, applying = deletes.keys()
     options = pa.StructArray.from_arrays(
-        [listing.constants(ordinals), pa.array(deleted, pa.binary()), pa.array(applying, pa.list_(pa.int32()))],
-        names=["constants", "deleted", "keys"],
+        [
+            listing.constants(ordinals),
+            pa.array(deleted, pa.binary()),
+            pa.array(applying, pa.list_(pa.int32())),
+            *listing.row_ids(ordinals),
+        ],
+        names=["constants", "deleted", "keys", "first_row_id", "sequence"],
     )
     at_once = files_at_once(reader.files.of(listing.paths[int(ordinals[0])].as_py())[0]) if len(ordinals) else 1
     return Delivery(options, replace(reader, keys=tuple(keys)).open_rows, at_once)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as PyIcebergTable
@@ -44,7 +44,7 @@ from secateur.io.tables.iceberg.delete_file_index import DeleteFileIndex
 from secateur.io.tables.iceberg.listing import IcebergListing, of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries, Manifest
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests, encode_manifests
-from secateur.io.tables.iceberg.manifests import read_manifest
+from secateur.io.tables.iceberg.manifests import first_row_id, read_manifest, read_manifest_list
 from secateur.io.tables.iceberg.metadata_tables import IcebergTables
 from secateur.io.tables.iceberg.partition_transforms import IDENTITY, PartitionField, partition_field
 from secateur.io.tables.iceberg.row_deletes import DeleteFiles, IcebergReader, delivered
@@ -204,6 +204,7 @@ class IcebergSnapshot:
             deletes=DeleteFileIndex(deletes, data, order, self.specs),
             read_positions=self._positions,
             remapped=self._remapped,
+            has_row_ids=self.metadata.format_version >= 3,
         )
         _require_parquet(chosen)
         return listing
@@ -350,7 +351,8 @@ def _naming(what: str) -> Iterator[None]:
 
 def _key(manifest: ManifestFile) -> ManifestKey:
     is_deletes = manifest.content != DATA
-    return ManifestKey(manifest.manifest_path, manifest.manifest_length, manifest.sequence_number, is_deletes)
+    identity = (manifest.manifest_path, manifest.manifest_length, manifest.sequence_number)
+    return ManifestKey(*identity, is_deletes, first_row_id(manifest))
 
 
 def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
