@@ -325,3 +325,17 @@ def test_a_row_that_is_not_listed_is_found_by_an_audit(lake: Callable[[int, int]
     faults = [fault for fault in audited(made) if fault.statistic == "the row list of a value"]
     assert {fault.column for fault in faults} == {column}
     assert len(faults) == sum(asked)
+
+
+def test_a_page_of_postings_is_read_once_a_plan(tmp_path: Path) -> None:
+    """For blocks and for their rows; and the row's columns all at once."""
+    n = np.arange(40_000)
+    table = pa.table({"key": n * 7919 % 40_009, "wide": pa.array([f"{i:040d}" for i in n])})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=20_000, data_page_size=20_000, write_page_index=True)
+    opened = sec.open_table(str(tmp_path))
+    sec.build_index(opened, postings={"key": "rows"})
+    wanted = table["key"].take([7, 30_000]).to_pylist()
+    assert [sec.prune(opened, f"key = {key}").to_arrow().num_rows for key in wanted] == [1, 1]  # of one row group each
+    again = sec.prune(opened, f"key = {table['key'][5000].as_py()}", strict=True)
+    assert again.report.reads.stored == 2  # a page, and a list of rows
+    assert again.to_arrow()["wide"].to_pylist() == [f"{5000:040d}"]

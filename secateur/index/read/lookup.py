@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import positions
 from secateur.index.filters.bloom_matrix import BloomMatrices
@@ -29,6 +28,7 @@ from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by
 from secateur.index.filters.size_class import NONE, FilterShape, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
 from secateur.index.read.loader import IndexMemory
+from secateur.index.read.posting_rows import posting_rows
 from secateur.index.segments.segment_file import StoredPostings
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Texts, Values
@@ -328,9 +328,4 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
 
 def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:
     name = memory.groups.names[segment]
-
-    def read(ranges: Sequence[Range]) -> list[bytes]:
-        return memory.chunks.read_ranges(name, ranges)
-
-    where = f"{name}: postings"
-    return blocks_with(stored.table, hashes, lambda rows: read_rows(stored.rows, rows, read, where), where)
+    return blocks_with(stored.table, hashes, posting_rows(memory, name, stored), f"{name}: postings")

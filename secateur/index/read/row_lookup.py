@@ -17,6 +17,7 @@ from secateur.index.filters.hashing import hash_keys
 from secateur.index.filters.postings import pairs_with
 from secateur.index.filters.row_lists import rows_in
 from secateur.index.read.loader import IndexMemory
+from secateur.index.read.posting_rows import posting_rows
 from secateur.index.segments.segment_file import StoredLists, StoredPostings
 from secateur.pruning.questions import Values
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, rows_of_blocks, whole_blocks
@@ -71,7 +72,8 @@ class _Asked:
         table, n = stored.table, len(self.within)
         place = np.full(table.blocks, -1)
         place[self.within] = np.arange(n)
-        pairs, block = pairs_with(table, hashes, self._reader(stored.rows, "postings"), f"{self.name}: postings")
+        read = posting_rows(self.memory, self.name, stored)
+        pairs, block = pairs_with(table, hashes, read, f"{self.name}: postings")
         at = place[block]
         pairs, at = pairs[at >= 0], at[at >= 0]
         unknown = np.bincount(at, lists.table.expected_rows(pairs), n) > MOST_SHARE * self.row_count
@@ -79,14 +81,14 @@ class _Asked:
         unknown[skipped[skipped >= 0]] = True
         pairs, at = pairs[~unknown[at]], at[~unknown[at]]
         where = f"{self.name}: row lists"
-        counts, rows = rows_in(lists.table, pairs, self._reader(lists.bands, "row lists"), where)
+        counts, rows = rows_in(lists.table, pairs, self._lists(lists.bands, where), where)
         block = np.repeat(at, counts)
         if (rows >= self.row_count[block]).any():
             raise IndexFault(f"{where}: a list has a row beyond the last of its block")
         return rows_of_blocks(block, rows, self.row_count, unknown)
 
-    def _reader(self, matrix: Matrix, what: str) -> Callable[[np.ndarray], np.ndarray]:
+    def _lists(self, matrix: Matrix, where: str) -> Callable[[np.ndarray], np.ndarray]:
         def read(ranges: Sequence[Range]) -> list[bytes]:
             return self.memory.chunks.read_ranges(self.name, ranges)
 
-        return lambda rows: read_rows(matrix, rows, read, f"{self.name}: {what}")
+        return lambda rows: read_rows(matrix, rows, read, where)
