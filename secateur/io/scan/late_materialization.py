@@ -1,7 +1,7 @@
 """Late materialization: read the predicate's columns first, and of the others only the pages with matching rows.
 
-If the other columns have few bytes, or would be read almost completely, all columns are read at once. Source: Abadi et
-al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
+If the other columns have few bytes, or would be read almost completely, or the rows are few, all columns are read at
+once. Source: Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.ragged import offsets_of
 
 PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
+FEW_ROWS = 16  # rows that row lists chose: each is likely to match, and a second read would cost a round trip
 CELL = 256  # rows; pages have more, so selecting whole cells costs no more than rows
 RowGroups: TypeAlias = tuple[int, ...]  # of one file, read as one; their rows are numbered through them
 Matches: TypeAlias = Generator[pa.RecordBatch, None, frozenset[int]]  # returns the row groups that have a match
@@ -86,7 +87,8 @@ class OpenedRows:
             return frozenset()
         first = [field for field in fields if field.name in condition.columns]
         others = [field for field in self._stored(fields) if field.name not in condition.columns]
-        if not self._stored(first) or not others or self._is_light(row_groups, others, rows):
+        few = rows is not None and len(rows) <= FEW_ROWS
+        if few or not self._stored(first) or not others or self._is_light(row_groups, others, rows):
             return (yield from self._straight(row_groups, fields, rows, condition))
         return (yield from self._late(row_groups, fields, (first, others), rows, condition))
 

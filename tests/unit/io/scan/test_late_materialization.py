@@ -24,6 +24,7 @@ from secateur.io.parquet.row_selection import (
     intersection,
     without_gaps,
 )
+from secateur.io.scan import late_materialization
 from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.scan import Scan
@@ -46,6 +47,7 @@ def read_late(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which the predicate's columns are always read first, and always by pages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_group_reader, "PAGE_COST", 0)
+        patch.setattr(late_materialization, "FEW_ROWS", 0)
         patch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
         patch.setattr(row_group_reader.RowGroupReader, "is_read_whole", lambda *_: False)
         return rows(plan.to_arrow())
