@@ -82,6 +82,25 @@ def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: s
     assert sec.last_plans(iceberg)[-1].plan is not None
 
 
+def test_joins_are_planned_by_what_is_left(iceberg: SparkSession, table: str) -> None:
+    """Iceberg tells the rows of whole files; those of the row groups that are left fit a broadcast."""
+    query = f"SELECT * FROM {table} WHERE uid = 77"
+
+    def told() -> tuple[int, int]:
+        leaf = iceberg.sql(query)._jdf.queryExecution().optimizedPlan().collectLeaves().head()
+        estimate = leaf.scan().estimateStatistics()
+        return estimate.numRows().getAsLong(), estimate.sizeInBytes().getAsLong()
+
+    ours = told()
+    iceberg.conf.set("secateur.enabled", "false")
+    try:
+        theirs = told()
+    finally:
+        iceberg.conf.unset("secateur.enabled")
+    assert 0 < ours[0] < theirs[0] / 3
+    assert 0 < ours[1] < theirs[1] / 3
+
+
 def test_one_table_is_switched_off_by_name(iceberg: SparkSession, table: str) -> None:
     query = f"SELECT * FROM {table} WHERE id = 7"
     for key in ("enabled", "db.enabled", "lake.db.enabled"):

@@ -106,7 +106,8 @@ def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     first, last = np.searchsorted(file, ordinals), np.searchsorted(file, ordinals, side="right")
-    parts = [_head(scan, number)]
+    unknown = np.zeros(np.count_nonzero(ordinals < 0), np.int64)  # their sizes are
+    parts = [_head(scan, number, unknown)]
     offsets = listing.files.column("split_offsets")
     for ordinal, begin, end in zip(ordinals.tolist(), first.tolist(), last.tolist(), strict=True):
         if ordinal < 0 or begin == end:
@@ -156,11 +157,11 @@ def _edges(ranges: Sequence[Range]) -> bytes:
     return struct.pack(f">i{len(edges)}q", len(ranges), *edges)
 
 
-def _head(scan: PlannedScan, number: int) -> bytes:
+def _head(scan: PlannedScan, number: int, others: np.ndarray | None = None) -> bytes:
     """Encode the text for ``explain()``, the number of the reply, and its figures."""
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before
     of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
     text = text_of(f"{len(blocks):,} of {of_all}{degraded}")
-    return text + struct.pack(">q", number) + figures_of(scan)
+    return text + struct.pack(">q", number) + figures_of(scan, others)

@@ -121,7 +121,7 @@ class ScanQuestion:
     `limit`: how many rows are wanted, None for all. `order`: which of them, the first of this order; without items any
     rows will do. None if the order is one of more than columns. `aggregates`: all that is wanted of the rows, if not
     empty; None if some are of more than columns. `groups`: the columns by which the rows are grouped; None if some are
-    no columns.
+    no columns. `columns`: those whose statistics Spark's optimizer wants.
     """
 
     filters: tuple[PushedFilter, ...]
@@ -129,6 +129,7 @@ class ScanQuestion:
     order: tuple[OrderItem, ...] | None = ()
     aggregates: tuple[AggregateCall, ...] | None = ()
     groups: tuple[Column, ...] | None = ()
+    columns: tuple[str, ...] = ()
 
 
 def scan_question(data: bytes) -> ScanQuestion:
@@ -138,7 +139,8 @@ def scan_question(data: bytes) -> ScanQuestion:
     limit = reader.limit()
     order = _all([reader.order_item() for _ in range(reader.number())])
     aggregates = _all([reader.aggregate() for _ in range(reader.number())])
-    return ScanQuestion(filters, limit, order, aggregates, _all([reader.column() for _ in range(reader.number())]))
+    groups = _all([reader.column() for _ in range(reader.number())])
+    return ScanQuestion(filters, limit, order, aggregates, groups, tuple(reader.text() for _ in range(reader.number())))
 
 
 def _all(items: Sequence[Item | None]) -> tuple[Item, ...] | None:
@@ -171,7 +173,7 @@ class _Reader:
 
     def aggregate(self) -> AggregateCall | None:
         """Read an aggregate; None if it is not of rows or of a column."""
-        function = self._text()
+        function = self.text()
         if self._bytes(1) == b"\0":
             return AggregateCall(function, None, "")
         column = self.column()
@@ -192,7 +194,7 @@ class _Reader:
         stack: list[Node] = []
         zones: set[str] = set()
         while True:
-            kind, type_, detail, zone = (self._text() for _ in range(4))
+            kind, type_, detail, zone = (self.text() for _ in range(4))
             node = Catalyst(kind, type_, detail, self._values())
             at = len(stack) - self.number()
             stack[at:] = [node_of(node, stack[at:])]
@@ -201,7 +203,8 @@ class _Reader:
                 (root,) = stack
                 return root, frozenset(zones)
 
-    def _text(self) -> str:
+    def text(self) -> str:
+        """Read a text."""
         return self._bytes(self.number()).decode(errors="replace")
 
     def _bytes(self, size: int) -> bytes:

@@ -34,11 +34,13 @@ from secateur.io.spark.delta.logged_files import reply as delta_reply
 from secateur.io.spark.hadoop_locations import as_opened_here
 from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
 from secateur.io.spark.planner.catalyst import scan_question
+from secateur.io.spark.planner.column_statistics import encoded_statistics
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.io.spark.planner.matches import MatchedList, common_schema, match
 from secateur.io.spark.planner.protocol import (
     FAILED,
+    NOTHING_KNOWN,
     UNKNOWN,
     UNREGISTERED,
     ScanRequest,
@@ -269,7 +271,8 @@ class Enabled:
     ) -> bytes:
         """Plan a scan by the filters on some columns, and encode the reply; `later` encodes it when it is narrowed."""
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        answerable = usable(scan_question(question.asked), columns, settings)
+        asked = scan_question(question.asked)
+        answerable = usable(asked, columns, settings)
         predicate, settings = answerable.predicate, answerable.settings
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
@@ -280,7 +283,8 @@ class Enabled:
             self._asked.keep(number, replace(answered, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        return encoded(rest_of(scan, answerable.aggregates, answerable.groups), number)
+        rest = rest_of(scan, answerable.aggregates, answerable.groups)
+        return encoded(replace(rest, columns=encoded_statistics(scan, asked.columns)), number)
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
         table = self._tables.get((metadata, snapshot_id))
@@ -396,5 +400,6 @@ def _reply(known: KnownFiles, size: np.ndarray, rest: Rest, number: int) -> byte
             struct.pack(">i", len(encoded)),
             encoded.tobytes(),
             rest.known,
+            NOTHING_KNOWN if len(known.others) else rest.columns,
         ]
     )

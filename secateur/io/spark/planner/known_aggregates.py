@@ -30,6 +30,7 @@ class Rest:
     scan: PlannedScan
     known: bytes = NOTHING_KNOWN
     left_out: int = 0
+    columns: bytes = NOTHING_KNOWN  # see column_statistics.py
 
     @property
     def note(self) -> str:

@@ -12,7 +12,7 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from secateur.errors import StalePlan
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.spark.planner.catalyst import ScanQuestion, scan_question
+from secateur.io.spark.planner.column_statistics import encoded_statistics
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of
 from secateur.io.spark.planner.protocol import (
     FAILED,
@@ -108,7 +109,8 @@ class Planner:
             self._earlier[number] = Earlier(scan.opened, question.predicate, question.settings)
             while len(self._earlier) > MOST_KEPT:
                 self._earlier.popitem(last=False)
-        return _answer(number, rest_of(scan, question.aggregates, question.groups))
+        rest = rest_of(scan, question.aggregates, question.groups)
+        return _answer(number, replace(rest, columns=encoded_statistics(scan, asked.columns)))
 
     def _binding_schema(self) -> pa.Schema:
         """Return the schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
@@ -133,7 +135,7 @@ class Planner:
         """Return a reply with every live file as a whole."""
         listing = self.table.fresh_listing(known_zone(zone_name))
         size = int(listing.size.sum())
-        figures = struct.pack(">4q", -1, -1, size, size) + text_of("")
+        figures = struct.pack(">5q", -1, -1, size, size, -1) + text_of("")
         text = f"all row groups of {len(listing.size):,} files ({reason})"
         return ScanReply(text, next(self._numbers), size, -1, figures, whole_files(listing.size), listing)
 
@@ -174,4 +176,4 @@ def _answer(number: int, rest: Rest) -> ScanReply:
     text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{rest.note}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
     ranges = byte_ranges(scan)
-    return ScanReply(text, number, size, rows, figures_of(scan), ranges, scan.opened.listing, rest.known)
+    return ScanReply(text, number, size, rows, figures_of(scan), ranges, scan.opened.listing, rest.known, rest.columns)

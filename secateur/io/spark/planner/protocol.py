@@ -68,6 +68,7 @@ class ScanReply:
     ranges: ByteRanges
     listing: Listing
     known: bytes = NOTHING_KNOWN  # of the question's aggregates, see known_aggregates.py
+    columns: bytes = NOTHING_KNOWN  # of those that the question names, see column_statistics.py
 
     def to_bytes(self, table: ParquetDirectory) -> bytes:
         """Encode for Java: the table's location once, then files by their paths relative to it."""
@@ -86,21 +87,24 @@ class ScanReply:
                 struct.pack(">i", len(ranges)),
                 ranges.tobytes(),
                 self.known,
+                self.columns,
             ]
         )
 
 
 def figures_of(scan: PlannedScan, others: np.ndarray | None = None) -> bytes:
-    """Encode for Figures.java how much is read of how much: row groups, all of them, bytes, all of them; -1 = unknown.
+    """Encode for Figures.java how much is read of how much; -1 = unknown.
 
-    `others`: sizes of files that are read whole and are no part of the plan.
+    These are row groups, all of them, bytes, all of them, and rows. `others`: sizes of files that are no part of the
+    plan and are read whole.
     """
     before, blocks = scan.report.stages[0].before, scan.survivors.blocks
     more, is_known = (0, True) if others is None else (int(others.sum()), not len(others))
     kept_blocks, all_blocks = (len(blocks), before.blocks) if is_known else (None, None)
     all_bytes = None if before.bytes is None else before.bytes + more
-    numbers = (kept_blocks, all_blocks, int(blocks.byte_count.sum()) + more, all_bytes)
-    return struct.pack(">4q", *(-1 if number is None else number for number in numbers)) + text_of(_stages(scan))
+    rows = int(blocks.row_count.sum()) if is_known else None
+    numbers = (kept_blocks, all_blocks, int(blocks.byte_count.sum()) + more, all_bytes, rows)
+    return struct.pack(">5q", *(-1 if number is None else number for number in numbers)) + text_of(_stages(scan))
 
 
 def _stages(scan: PlannedScan) -> str:

@@ -40,6 +40,7 @@ public final class Answer {
     int[] file; // per range
     long[] start, length;
     Known[] known; // per aggregate of the question, over what is left out; empty if nothing is
+    ColumnFigures[] columns = new ColumnFigures[0]; // of those that the question names, if anything is known of them
 
     /** Ask Python; `earlier` is the number of the answer to narrow, or 0. */
     static Answer to(PrunedTable table, long earlier, byte[] question) {
@@ -68,7 +69,8 @@ public final class Answer {
 
     /** Ranges of files; `told`: per file, the values of its partition columns in Spark's internal form. */
     Answer(String text, long number, long bytes, long rows, Figures figures, Path[] paths, long[] sizes,
-            long[] modified, Object[][] told, int[] file, long[] start, long[] length, Known[] known) {
+            long[] modified, Object[][] told, int[] file, long[] start, long[] length, Known[] known,
+            ColumnFigures[] columns) {
         this.text = text;
         this.number = number;
         this.bytes = bytes;
@@ -82,6 +84,7 @@ public final class Answer {
         this.start = start;
         this.length = length;
         this.known = known;
+        this.columns = columns;
     }
 
     private Answer(DataInputStream in, StructType partitions) throws IOException {
@@ -117,6 +120,7 @@ public final class Answer {
             length[i] = in.readLong();
         }
         known = Known.read(in);
+        columns = ColumnFigures.read(in);
     }
 
     public static String text(DataInputStream in) throws IOException {

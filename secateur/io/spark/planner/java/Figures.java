@@ -12,13 +12,15 @@ final class Figures {
     private static final String[] NAMES = {"secateurKept", "secateurAll", "secateurKeptBytes", "secateurAllBytes"};
     private static final String MILLIS = "secateurMillis";
     private final long[] values = new long[NAMES.length]; // -1 = unknown
+    long rows; // of the row groups kept; -1 = unknown
     String stages; // which stages pruned how many row groups, for explain()
     private volatile long millis;
 
-    /** The numbers of a reply (row groups kept, all of them, bytes kept, all of them), and what the stages did. */
+    /** The numbers of a reply (row groups kept, all of them, bytes kept, all of them, rows kept), and what the stages did. */
     static Figures read(DataInputStream in) throws IOException {
         Figures found = new Figures();
         for (int i = 0; i < NAMES.length; i++) found.values[i] = in.readLong();
+        found.rows = in.readLong();
         found.stages = Answer.text(in);
         return found;
     }

@@ -70,7 +70,8 @@ final class FileList implements BlockSource {
             length[i] = in.readLong();
         }
         return new Answer(
-            text, number, size, rows, figures, paths, sizes, modified, values, file, start, length, Known.read(in));
+            text, number, size, rows, figures, paths, sizes, modified, values, file, start, length, Known.read(in),
+            ColumnFigures.read(in));
     }
 
     public boolean equals(Object other) {

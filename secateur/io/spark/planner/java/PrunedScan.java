@@ -111,7 +111,7 @@ public final class PrunedScan
         return figures.reported();
     }
 
-    /** Bytes of the surviving row groups, times the share of a row that the query's columns take. */
+    /** Bytes of the surviving row groups, times the share of a row that the query's columns take; and their columns. */
     public Statistics estimateStatistics() {
         final Answer found = answer();
         final double share = (double) readSchema().defaultSize() / Math.max(1, table.schema.defaultSize());
@@ -121,6 +121,8 @@ public final class PrunedScan
             public OptionalLong numRows() {
                 return found.rows < 0 ? OptionalLong.empty() : OptionalLong.of(found.rows);
             }
+
+            public java.util.Map columnStats() { return ColumnFigures.byColumn(found.columns, readSchema()); }
         };
     }
 

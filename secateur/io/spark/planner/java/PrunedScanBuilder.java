@@ -15,7 +15,9 @@ import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.NoopCache$;
 import org.apache.spark.sql.execution.datasources.PartitionSpec;
 import org.apache.spark.sql.execution.datasources.v2.FileScanBuilder;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
@@ -70,7 +72,15 @@ final class PrunedScanBuilder extends FileScanBuilder {
 
     public Scan build() {
         if (hidden != null) return new FilesScan(table, hidden, filters);
-        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters), false);
+        ParquetScan scan = parquet.build();
+        return new PrunedScan(table, table.source(filters), scan, Question.of(filters, estimated(scan)), false);
+    }
+
+    /** The columns whose statistics Spark's optimizer uses, as the session is set. */
+    private String[] estimated(ParquetScan scan) {
+        SQLConf conf = table.spark.sessionState().conf();
+        boolean isUsed = conf.cboEnabled() || conf.planStatsEnabled();
+        return isUsed ? ColumnFigures.asked(scan.readSchema()) : new String[0];
     }
 
     /**

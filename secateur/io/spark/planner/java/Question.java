@@ -42,17 +42,22 @@ public final class Question {
         return found;
     }
 
-    public static byte[] of(List filters) { return of(filters, ALL, new ArrayList(), new ArrayList(), new ArrayList()); }
+    public static byte[] of(List filters) { return of(filters, new String[0]); }
+
+    /** Encode filters, and the columns whose statistics are wanted. */
+    static byte[] of(List filters, String[] columns) {
+        return of(filters, ALL, new ArrayList(), new ArrayList(), new ArrayList(), columns);
+    }
 
     /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
-    static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList(), new ArrayList()); }
+    static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList(), new ArrayList(), new String[0]); }
 
     /** Encode filters, the aggregates over all rows that match, and the columns by which these are grouped. */
     static byte[] ofAggregates(List filters, List calls, List groups) {
-        return of(filters, ALL, new ArrayList(), calls, groups);
+        return of(filters, ALL, new ArrayList(), calls, groups, new String[0]);
     }
 
-    private static byte[] of(List filters, long rows, List items, List calls, List groups) {
+    private static byte[] of(List filters, long rows, List items, List calls, List groups, String[] columns) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());
@@ -74,6 +79,8 @@ public final class Question {
             }
             question.out.writeInt(groups.size());
             for (int i = 0; i < groups.size(); i++) question.root((Expression) groups.get(i));
+            question.out.writeInt(columns.length);
+            for (int i = 0; i < columns.length; i++) question.text(columns[i]);
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);
@@ -103,7 +110,7 @@ public final class Question {
                 question.out.writeBoolean(false);
             }
             question.out.writeLong(ALL);
-            for (int i = 0; i < 3; i++) question.out.writeInt(0); // no order, no aggregates, no groups
+            for (int i = 0; i < 4; i++) question.out.writeInt(0); // no order, no aggregates, no groups, no columns
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);
