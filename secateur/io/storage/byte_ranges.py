@@ -28,7 +28,7 @@ REMOTE_GAP = 1 << 20  # bytes; 10 ms to the first byte, at 100 MB/s
 LONGEST = 8 << 20  # bytes per request to an object store: two parallel requests beat a longer one
 ENDLESS = 1 << 63
 LOCAL_FILES_AT_ONCE, REMOTE_FILES_AT_ONCE = min(8, os.cpu_count() or 1), 8
-READ_THREADS = 16  # parallel requests of one call
+READ_THREADS = 24  # parallel requests of one call; pyarrow's S3 client keeps 25 connections
 # pyarrow's S3 client retries a failed request, except if the error response is longer than the requested range. Then it
 # raises an error with this text.
 _NOT_TRIED_AGAIN = "Failed to flush response stream"
@@ -52,9 +52,9 @@ def read_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int = LOCAL_G
     """Read the bytes of every (offset, length), in the given order; ranges may repeat, overlap, and be empty.
 
     Ranges at most 64 KiB apart are read together. With a larger `gap`, as :func:`gap_of` returns for object stores, up
-    to 16 requests of at most 8 MiB run in parallel; if there would be more, ranges at most the gap apart are read
+    to 24 requests of at most 8 MiB run in parallel; if there would be more, ranges at most the gap apart are read
     together. Bytes between ranges are freed as soon as they are read: besides the requested bytes, memory is needed for
-    16 requests.
+    24 requests.
 
     Raises InvalidParquet for a range outside the file, before anything is read, and if fewer bytes arrive than were
     requested; OSError if the file cannot be read.
