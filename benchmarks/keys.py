@@ -1,4 +1,4 @@
-"""prune() with a million join keys over a million blocks, warm, against numpy's search of the same arrays."""
+"""prune() with join keys, warm, against numpy's search of the same arrays: as many as blocks, and far fewer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import pyarrow as pa
 import secateur as sec
 from benchmarks.results import Kept, Ratio, Result, against, timed
 from benchmarks.scale_shapes import searched
-from benchmarks.scale_tables import BLOCKS, ScaleTable, changing, numbers, require_equal, scale_table
+from benchmarks.scale_tables import BLOCKS, MANY_BLOCKS, ScaleTable, changing, numbers, require_equal, scale_table
 from benchmarks.setting import Setting
-from benchmarks.synthetic import EPOCH, MINUTE, SPACE
-from benchmarks.timing import race
+from benchmarks.synthetic import EPOCH, MINUTE, SPACE, Bounds
+from benchmarks.timing import Timing, race
 from secateur.scan import Scan
 
 KEYS, SECONDS = 1_000_000, 0.2
+MERGE_KEYS = 100_000
+SEARCHED = 1.0  # goal: of the time of numpy's search, which looks at every block
+NUMPY = "numpy: sort of the keys, two searchsorted"
 MICROS = pa.timestamp("us", "UTC")
 
 
@@ -38,7 +41,7 @@ def keys_1m(setting: Setting) -> Result:
             setting.repetitions,
         )
         ratios.append(against(f"prune(), {name}", ours, SECONDS))
-        ratios.append(timed(f"prune(), {name}", ours, "numpy: sort of the keys, two searchsorted", floor))
+        ratios.append(timed(f"prune(), {name}", ours, NUMPY, floor))
         kept.append(Kept("scale", name, "blocks", len(table), len(expected), {"secateur": len(expected)}))
     pairs, distances = EPOCH + rng.integers(0, len(table) * MINUTE, length), rng.integers(0, SPACE, length)
     plan = _joined(table, ts=pairs, distance=distances)
@@ -61,6 +64,47 @@ def keys_1m(setting: Setting) -> Result:
     ratios.append(timed(f"prune(), {name}", ours, "numpy: the four searchsorted alone", floor))
     kept.append(Kept("scale", name, "blocks", len(table), None, {"secateur": len(numbers(plan))}))
     return Result({"blocks": len(table), "keys": length}, tuple(ratios), tuple(kept))
+
+
+def keys_merge(setting: Setting) -> Result:
+    """The keys of a MERGE, fewer than blocks: on the sort key, close together and anywhere, and on another column."""
+    table, length = scale_table(setting, MANY_BLOCKS), setting.scaled(MERGE_KEYS, least=10)
+    rng = np.random.default_rng(8)
+    bounds = table.bounds("ts", "distance")
+    part = SPACE // 50
+    sources = {
+        "of the sort key, within a fifth of the table": (
+            "ts",
+            EPOCH + rng.integers(0, len(table) // 5 * MINUTE, length),
+        ),
+        "of the sort key, anywhere": ("ts", EPOCH + rng.integers(0, len(table) * MINUTE, length)),
+        "of another column, within a 50th of its values": ("distance", SPACE // 2 + rng.integers(0, part, length)),
+        "of another column, anywhere: all blocks are kept": ("distance", rng.integers(0, SPACE, length)),
+    }
+    ratios: list[Ratio] = []
+    kept: list[Kept] = []
+    for where, (column, keys) in sources.items():
+        name = f"{length:,} keys {where}"
+        measured, left = _merged(table, column, keys, bounds[column], setting)
+        ratios.append(timed(f"prune(), {name}", *measured, SEARCHED))
+        kept.append(Kept("scale", name, "blocks", len(table), left, {"secateur": left}))
+    return Result({"blocks": len(table), "keys": length}, tuple(ratios), tuple(kept))
+
+
+def _merged(
+    table: ScaleTable, column: str, keys: np.ndarray, bounds: Bounds, setting: Setting
+) -> tuple[tuple[Timing, str, Timing], int]:
+    """The times of a plan and of numpy, for keys that shift by one per call, and how many blocks are left."""
+    expected = searched(*bounds, np.sort(keys))
+    require_equal(numbers(_joined(table, **{column: keys})), expected, f"{len(keys):,} keys of {column}")
+    ours, floor = race(
+        [
+            changing(lambda call: _joined(table, **{column: keys + call})),
+            changing(lambda call: searched(*bounds, np.sort(keys + call))),
+        ],
+        setting.repetitions,
+    )
+    return (ours, NUMPY, floor), len(expected)
 
 
 def _joined(table: ScaleTable, **keys: np.ndarray) -> Scan:

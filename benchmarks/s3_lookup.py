@@ -57,9 +57,9 @@ def lookup_s3(setting: Setting) -> Result:
         def find(key: int) -> int:
             return sec.prune(table, f"user_id = {key}", strict=True).to_arrow().num_rows
 
-        cold, _ = _measured(server, find, keys, 1)
-        warm, ours = _measured(server, find, keys, 2 * setting.repetitions)
-        peers = {"pyarrow's dataset": _measured(server, _by_dataset(filesystem), keys, PEER_RUNS)}
+        cold, _ = measured(server, find, keys, 1)
+        warm, ours = measured(server, find, keys, 2 * setting.repetitions)
+        peers = {"pyarrow's dataset": measured(server, _by_dataset(filesystem), keys, PEER_RUNS)}
         trouble = s3a_trouble()
         if not trouble:
             peers[SPARK] = _by_spark(server, location.replace("s3", "s3a", 1), keys)
@@ -97,7 +97,7 @@ def _keys(files: int) -> Iterator[int]:
         yield int(_key(int(rng.integers(files * ROW_GROUPS * ROWS))))
 
 
-def _measured(server: RemoteServer, find: Find, keys: Iterator[int], runs: int) -> tuple[Traffic, Timing]:
+def measured(server: RemoteServer, find: Find, keys: Iterator[int], runs: int) -> tuple[Traffic, Timing]:
     """The traffic of the run with the most round trips, and the seconds of all."""
     traffics, seconds = [], []
     for key in islice(keys, runs):
@@ -128,4 +128,4 @@ def _by_spark(server: RemoteServer, location: str, keys: Iterator[int]) -> tuple
             return int(spark.ask([location, f"user_id = {key}"]))
 
         find(next(keys))
-        return _measured(server, find, keys, PEER_RUNS)
+        return measured(server, find, keys, PEER_RUNS)

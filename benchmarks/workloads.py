@@ -14,15 +14,17 @@ from benchmarks.footers import footers
 from benchmarks.hashing import hashing
 from benchmarks.iceberg_planning import plan_iceberg
 from benchmarks.inverted import postings
-from benchmarks.keys import keys_1m
+from benchmarks.keys import keys_1m, keys_merge
 from benchmarks.late_reads import read_late
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
 from benchmarks.log_search import ngram_log
+from benchmarks.merge_sql import keys_spark
 from benchmarks.metadata_sql import count_sql, limit_sql
 from benchmarks.needle_peers import needle_beside
 from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
 from benchmarks.one_append import one_append
+from benchmarks.one_row import one_row
 from benchmarks.outliers import outliers
 from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
@@ -81,6 +83,7 @@ WORKLOADS = (
     Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
     Workload("read_sweep", "surviving row groups of 1,000 to 500,000 rows, against pyarrow's whole read", read_sweep),
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
+    Workload("one_row", "prune() and read one of 1M rows by an unclustered key, on disk and on S3", one_row),
     Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
@@ -97,6 +100,7 @@ WORKLOADS = (
     Workload("plan_nothing_pruned", "prune(): three ranges that keep all of 1M blocks, warm", plan_nothing_pruned),
     Workload("plan_in_100k", "prune(): an IN list of 100,000 keys against 1M blocks, warm", plan_in_100k),
     Workload("keys_1m", "prune(): a million join keys, and as many pairs, against 1M blocks, warm", keys_1m),
+    Workload("keys_merge", "prune(): 100,000 join keys against 20M blocks, clustered and not, warm", keys_merge),
     Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
     Workload("topn_clustered", "prune(): the newest ten rows of 20M blocks by the sort key, warm", topn_clustered),
     Workload("topn_unclustered", "prune(): the ten greatest of an unclustered column, 1M blocks", topn_unclustered),
@@ -105,6 +109,7 @@ WORKLOADS = (
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql),
+    Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark),
     Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql),
     Workload("count_sql", "count, min and max with a filter by plain SQL with enable()", count_sql),
     Workload("session_overhead", "planning with enable(): no index, and an index of 100k files", session_overhead),

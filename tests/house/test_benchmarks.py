@@ -60,7 +60,10 @@ pytestmark = pytest.mark.long  # runs every benchmark
 
 TINY = "0.002"
 IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
-OWN = {"tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"}
+OWN = {
+    *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
+    "keys_spark",
+}
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
@@ -174,6 +177,10 @@ def test_tune_is_near_the_best_of_all_sets(data: Path) -> None:
 @pytest.mark.parametrize("workload", IN_SPARK)
 def test_queries_in_spark_give_the_same_rows(spark: SparkSession, data: Path, workload: str) -> None:
     check(run_json(workload, data), workload)
+
+
+def test_keys_are_merged_with_the_same_rows(iceberg: SparkSession, data: Path) -> None:
+    check(run_json("keys_spark", data), "keys_spark")
 
 
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:
