@@ -1,7 +1,6 @@
 package secateur;
 
 import java.util.List;
-import org.apache.iceberg.Table;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -22,22 +21,20 @@ import org.apache.spark.sql.types.StructType;
  * A scan of Iceberg's of which Spark asks nothing, before EnableRule is called, for which Iceberg reads manifests.
  *
  * A scan that is not grouped by partition keys has no partitioning to tell. How many rows it has, the index tells.
+ * Rules of all sessions use this class: it names none of Iceberg's, which a session may lack.
  */
 final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable {
     final Scan scan;
     private final EnableRule rule;
     private final ScanBuilder builder;
-    private final Table table;
-    private final Predicate[] filters;
+    private final ScanFacts facts;
     private volatile Statistics estimate; // null until Spark asks
 
-    /** Filters: those that Spark has offered to the builder, whether it takes them or not. */
-    DeferredScan(EnableRule rule, ScanBuilder builder, Scan scan, Table table, Predicate[] filters) {
+    DeferredScan(EnableRule rule, ScanBuilder builder, Scan scan, ScanFacts facts) {
         this.rule = rule;
         this.builder = builder;
         this.scan = scan;
-        this.table = table;
-        this.filters = filters;
+        this.facts = facts;
     }
 
     /** A plan with Iceberg's own scans and tables; plans within expressions are rewritten by themselves. */
@@ -75,7 +72,7 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
     public Scan.ColumnarSupportMode columnarSupportMode() { return scan.columnarSupportMode(); }
 
     public Statistics estimateStatistics() {
-        if (estimate == null) estimate = IndexEstimate.of(rule, table, scan, filters);
+        if (estimate == null) estimate = facts.statistics();
         return estimate;
     }
 
@@ -84,7 +81,7 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
     public CustomTaskMetric[] reportDriverMetrics() { return scan.reportDriverMetrics(); }
 
     public NamedReference[] filterAttributes() {
-        List names = IndexTasks.partitionColumns(scan, table);
+        List names = facts.partitionColumns();
         if (names == null) return ((SupportsRuntimeV2Filtering) scan).filterAttributes();
         NamedReference[] found = new NamedReference[names.size()];
         for (int i = 0; i < found.length; i++) found[i] = column((String) names.get(i));

@@ -10,10 +10,12 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.apache.iceberg.BatchScan;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
 
 /** Behaves like a table of Iceberg's, or like its scan builder, but that the scans in the end are deferred. */
 final class Deferring implements InvocationHandler {
@@ -67,9 +69,20 @@ final class Deferring implements InvocationHandler {
             List columns = new ArrayList(Arrays.asList(scan.readSchema().fieldNames()));
             columns.retainAll(LINEAGE);
             if (!columns.isEmpty()) return scan;
-            return new DeferredScan(rule, (ScanBuilder) target, scan, table.table(), filters);
+            return new DeferredScan(rule, (ScanBuilder) target, scan, facts(scan, filters));
         } catch (Exception otherInternals) {
             return scan;
         }
+    }
+
+    /** Filters: those that Spark has offered to the builder, whether it takes them or not. */
+    private ScanFacts facts(final Scan scan, final Predicate[] offered) {
+        final EnableRule asking = rule;
+        final Table own = table.table();
+        return new ScanFacts() {
+            public Statistics statistics() { return IndexEstimate.of(asking, own, scan, offered); }
+
+            public List partitionColumns() { return IndexTasks.partitionColumns(scan, own); }
+        };
     }
 }
