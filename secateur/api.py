@@ -308,15 +308,17 @@ def aggregate(
 ) -> pa.Table:
     """Compute aggregates over the table's current snapshot, from metadata where that is exact.
 
-    It reads the blocks whose statistics leave a count in doubt, and, for a minimum or maximum, the blocks whose bound
-    is better than the best value known, best bound first. With `group_by` it also reads the blocks that may hold rows
-    of several groups.
+    It reads the blocks whose statistics leave a count or a sum in doubt, and, for a minimum or maximum, the blocks
+    whose bound is better than the best value known, best bound first. With `group_by` it also reads the blocks that may
+    hold rows of several groups.
 
     Parameters
     ----------
     aggregates
-        A Spark SQL list of ``count(*)``, ``count(column)``, ``count(DISTINCT column)``, ``min(column)`` and
-        ``max(column)``; fields of structs are allowed. Each gives a column named by its alias, or as it is written.
+        A Spark SQL list of ``count(*)``, ``count(column)``, ``count(DISTINCT column)``, ``min(column)``,
+        ``max(column)``, and of integers and decimals ``sum(column)`` and ``avg(column)``, whose sums an index may keep
+        (`sums` of :func:`build_index`); fields of structs are allowed. Each gives a column named by its alias, or as it
+        is written.
     where
         The predicate that selects the rows, in any form that :func:`prune` takes. The other arguments are those of
         :func:`prune`.
@@ -328,7 +330,7 @@ def aggregate(
     -------
     pyarrow.Table
         One row with the values Spark would give: NULLs are ignored, NaN is the greatest value, and over no rows a count
-        is 0 and a minimum or maximum NULL. With `group_by`, a row for every group that has rows, ordered by the values
+        is 0 and everything else NULL. With `group_by`, a row for every group that has rows, ordered by the values
         of its columns, which come first; NULL is a group, and sorts before the others. The schema metadata has two
         counts as text: ``blocks_by_metadata``, the blocks of the plan that were not read, and ``blocks_read``.
 
@@ -338,7 +340,9 @@ def aggregate(
         And whatever :func:`prune` raises.
     UnsupportedPredicate
         If only Spark can evaluate the predicate on the rows of a block.
-    EvaluationError, StalePlan, InvalidParquet
+    EvaluationError
+        For a sum that overflows its type, and from reading blocks.
+    StalePlan, InvalidParquet
         From reading blocks.
     """
     from secateur.io.scan.aggregate import aggregated, bound, bound_groups, grouped

@@ -13,14 +13,13 @@ from secateur.io.scan.waves import wave, wave_sizes
 from secateur.pruning.aggregates.answers import (
     COUNT,
     EXTREMES,
+    TOTALS,
     Aggregate,
     AggregateCall,
     Answers,
-    Result,
     bind_aggregate,
     over_rows,
 )
-from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.aggregates.groups import (
     BlockGroups,
     add,
@@ -57,7 +56,8 @@ def _binder(plan: PlannedScan, case_sensitive: bool) -> Binder:
 def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     """Return one row of aggregates over the matching rows; the schema's metadata has the number of blocks read.
 
-    Raises UnsupportedPredicate if a block must be read that only Spark can decide, StalePlan, InvalidParquet.
+    Raises UnsupportedPredicate if a block must be read that only Spark can decide, StalePlan, InvalidParquet, and
+    EvaluationError for a sum that overflows.
     """
     blocks = plan.survivors.blocks
     answers = Answers(asked, blocks, plan.complete_blocks)
@@ -67,7 +67,7 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
         if not len(wanted):
             break
         _read(plan, answers, still_open, wanted)
-    columns = [pa.array([_value(answers.results[aggregate])], aggregate.type) for aggregate in asked]
+    columns = [pa.array([aggregate.value(answers.results[aggregate])], aggregate.type) for aggregate in asked]
     schema = pa.schema(_fields(asked), _counts(len(blocks), int(np.count_nonzero(~answers.unread))))
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -94,7 +94,8 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
     groups = in_order(group for group, values in results.items() if values[-1])
     keys = [_values(field, [group[i] for group in groups]) for i, field in enumerate(by)]
     columns = [
-        pa.array([_value(results[group][i]) for group in groups], aggregate.type) for i, aggregate in enumerate(asked)
+        pa.array([aggregate.value(results[group][i]) for group in groups], aggregate.type)
+        for i, aggregate in enumerate(asked)
     ]
     names_of_groups = [pa.field(str(field), field.type) for field in by]
     counted = _counts(len(blocks), len(unread))
@@ -104,16 +105,13 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
 _ROWS = Aggregate(COUNT, None, "")
 
 
-def _value(result: Result) -> int | pa.Scalar | None:
-    return result.count if isinstance(result, DistinctValues) else result
-
-
 def _values(field: Field, keys: Sequence[Key | None]) -> pa.Array:
     return pa.array([None if key is None else scalar_of(key, field.type) for key in keys], field.type)
 
 
 def _fields(asked: Sequence[Aggregate]) -> list[pa.Field]:
-    return [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function in EXTREMES) for aggregate in asked]
+    may_be_null = (*EXTREMES, *TOTALS)
+    return [pa.field(aggregate.name, aggregate.type, nullable=aggregate.function in may_be_null) for aggregate in asked]
 
 
 def _counts(blocks: int, read: int) -> dict[bytes, bytes]:

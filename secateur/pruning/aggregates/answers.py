@@ -1,7 +1,8 @@
 """Answer aggregates from statistics where these are exact, and find the blocks that may improve on the best value.
 
 A block's statistics answer for its rows if all of them match and none is deleted. Its row count is then exact, and so
-is its null count if known; :mod:`secateur.pruning.valued_bounds` says which bounds are values of the block.
+is its null count if known; :mod:`secateur.pruning.valued_bounds` says which bounds are values of the block, and
+:mod:`.sums` which sums are known.
 
 For MIN and MAX any block can be skipped whose bound is no better than a known value: bounds hold for all rows.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ import pyarrow.compute as pc
 
 from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates.distinct import DistinctValues
+from secateur.pruning.aggregates.null_counts import null_counts
+from secateur.pruning.aggregates.sums import Total, average_type, is_summed, known_sums, sum_type
 from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
@@ -41,12 +44,14 @@ from secateur.values import (
 )
 
 COUNT, MIN, MAX = "count", "min", "max"
+SUM, AVG = "sum", "avg"
 DISTINCT = "count distinct"
-FUNCTIONS = (COUNT, MIN, MAX)
+FUNCTIONS = (COUNT, MIN, MAX, SUM, AVG)
 EXTREMES = (MIN, MAX)
+TOTALS = (SUM, AVG)
 
-# A count; the values of a count of different ones; or the value of MIN or MAX, None if there is none.
-Result: TypeAlias = "int | DistinctValues | pa.Scalar | None"
+# A count; the values of a count of different ones; the total of SUM or AVG; the value of MIN or MAX, None without one.
+Result: TypeAlias = "int | DistinctValues | Total | pa.Scalar | None"
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,41 @@ class Aggregate:
     @property
     def type(self) -> pa.DataType:
         """The result type."""
-        return pa.int64() if self.function not in EXTREMES or self.field is None else self.field.type
+        if self.field is None:
+            return pa.int64()
+        match self.function:
+            case "sum":
+                return sum_type(self.field.type)
+            case "avg":
+                return average_type(self.field.type)
+            case "min" | "max":
+                return self.field.type
+            case _:
+                return pa.int64()
 
     @property
     def of_no_rows(self) -> Result:
         """The result over no rows."""
-        return 0 if self.function == COUNT else DistinctValues() if self.function == DISTINCT else None
+        match self.function:
+            case "count":
+                return 0
+            case "count distinct":
+                return DistinctValues()
+            case "sum" | "avg":
+                return Total()
+            case _:
+                return None
+
+    def value(self, result: Result) -> int | pa.Scalar | None:
+        """Return the value that Spark gives of a result. Raises EvaluationError for a sum that overflows."""
+        match result:
+            case DistinctValues():
+                return result.count
+            case Total():
+                assert self.field is not None, "totals are of a field"
+                return (result.sum_of if self.function == SUM else result.average_of)(self.field.type)
+            case _:
+                return result
 
 
 def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
@@ -86,6 +120,10 @@ def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
         raise InvalidAggregate(f"{call.column} is a part of the {field.type} {field}: only columns are aggregated")
     if call.function != COUNT and kind_of(field.type) is None:
         raise InvalidAggregate(f"{field} is {field.type}, whose {call.function} is not answered here: use Spark")
+    if call.function in TOTALS and not is_summed(field.type):
+        raise InvalidAggregate(
+            f"{call.function} is answered of integers and decimals only, and {field} is {field.type}: use Spark"
+        )
     return Aggregate(call.function, field, call.name)
 
 
@@ -128,24 +166,28 @@ def side_of(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Side:
     return Side(fronts_of(OrderColumn(aggregate.field, descending=greatest, nulls_first=False), zones), exact)
 
 
-def null_counts(field: Field, blocks: Blocks) -> np.ndarray:
-    """Return the NULL count of a column per block, -1 if unknown; looked up if zone maps do not have it."""
-    zones = blocks.zones(field)
-    if zones is None:
-        return np.full(len(blocks), -1)
-    counts = np.where(zones.value == 0, blocks.row_count, np.where(zones.null == 0, 0, -1))
-    some = np.flatnonzero(counts < 0)
-    if len(some):
-        counts[some] = blocks.take(some).null_counts(field)
-    return counts
-
-
 def known_counts(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> np.ndarray:
     """Return what each block adds to a count; -1 if its rows must be read."""
     if aggregate.field is None:
         return np.where(complete, blocks.row_count, -1)
     nulls = null_counts(aggregate.field, blocks)
     return np.where(complete & (nulls >= 0), blocks.row_count - nulls, -1)
+
+
+@dataclass(frozen=True)
+class KnownCounts:
+    """What each of n blocks adds to a count."""
+
+    counts: np.ndarray  # int64 of shape (n,); -1 if its rows must be read
+
+    @property
+    def is_known(self) -> np.ndarray:
+        """Where statistics tell the count: bool of shape (n,)."""
+        return self.counts >= 0
+
+    def over(self, blocks: np.ndarray) -> int:
+        """Return the count over some known blocks: bool of shape (n,)."""
+        return int(self.counts[blocks].sum())
 
 
 @dataclass(frozen=True)
@@ -172,6 +214,32 @@ def known_values(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> 
     return KnownValues(has_value | (complete & (nulls == blocks.row_count)), has_value, zones.lower, type_)
 
 
+class Known(Protocol):
+    """Where statistics tell an aggregate over each of n blocks by itself, unlike MIN and MAX."""
+
+    @property
+    def is_known(self) -> np.ndarray:
+        """Of which blocks: bool of shape (n,)."""
+
+    def over(self, blocks: np.ndarray) -> Result:
+        """Return the aggregate over some known blocks: bool of shape (n,)."""
+
+
+def known_parts(asked: Iterable[Aggregate], blocks: Blocks, complete: np.ndarray) -> dict[Aggregate, Known]:
+    """Return what statistics tell of all aggregates but MIN and MAX; all rows of `complete` blocks count."""
+    return {aggregate: _known(aggregate, blocks, complete) for aggregate in asked if aggregate.function not in EXTREMES}
+
+
+def _known(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Known:
+    match aggregate:
+        case Aggregate("sum" | "avg", Field() as field):
+            return known_sums(field, blocks, complete)
+        case Aggregate("count distinct"):
+            return known_values(aggregate, blocks, complete)
+        case _:
+            return KnownCounts(known_counts(aggregate, blocks, complete))
+
+
 def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> tuple[np.ndarray, list[Result]]:
     """Return which blocks need not be read, bool of shape (n,), and the aggregates over these blocks.
 
@@ -180,28 +248,19 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarr
     Combined with those over the other blocks, they are the aggregates over all rows that count. A block left out is
     counted by its statistics, and holds no value better than the best exact bound, which a row that counts has.
     """
-    counts = {
-        aggregate: known_counts(aggregate, blocks, complete) for aggregate in asked if aggregate.function == COUNT
-    }
+    parts = known_parts(asked, blocks, complete)
     sides = {aggregate: side_of(aggregate, blocks, complete) for aggregate in asked if aggregate.function in EXTREMES}
-    values = {
-        aggregate: known_values(aggregate, blocks, complete) for aggregate in asked if aggregate.function == DISTINCT
-    }
     best = {aggregate: side.best() for aggregate, side in sides.items()}
     every, answered = np.ones(len(blocks), bool), np.ones(len(blocks), bool)
-    for known in counts.values():
-        answered &= known >= 0
-    for of_column in values.values():
-        answered &= of_column.is_known
+    for known in parts.values():
+        answered &= known.is_known
     for aggregate, side in sides.items():
         answered[side.improving(best[aggregate], every)] = False
     results: list[Result] = []
     for aggregate in asked:
         key = best.get(aggregate)
-        if aggregate in counts:
-            results.append(int(counts[aggregate][answered].sum()))
-        elif aggregate in values:
-            results.append(values[aggregate].over(answered))
+        if aggregate in parts:
+            results.append(parts[aggregate].over(answered))
         else:
             results.append(None if key is None else scalar_of(key, aggregate.type))
     return answered, results
@@ -228,6 +287,8 @@ def _over(aggregate: Aggregate, batch: pa.RecordBatch) -> Result:
         return len(values) - values.null_count
     if aggregate.function == DISTINCT:
         return DistinctValues.of(values)
+    if aggregate.function in TOTALS:
+        return Total.of(values)
     return _extreme(values, aggregate.function == MAX)
 
 
@@ -237,6 +298,8 @@ def combined(aggregate: Aggregate, a: Result, b: Result) -> Result:
         case int(), int():
             return a + b
         case DistinctValues(), DistinctValues():
+            return a.joined(b)
+        case Total(), Total():
             return a.joined(b)
         case pa.Scalar(), pa.Scalar():
             return (max if aggregate.function == MAX else min)(a, b, key=key_of_scalar)
@@ -270,35 +333,22 @@ def _extreme(values: pa.Array, greatest: bool) -> pa.Scalar | None:
 class Answers:
     """The state of aggregates over blocks: the results so far, and the blocks that must be read next.
 
-    Counts request all their undecided blocks at once. MIN and MAX request a few at a time, best bound first, until no
-    remaining bound is better than the best known value.
+    Counts and sums request all their undecided blocks at once. MIN and MAX request a few at a time, best bound first,
+    until no remaining bound is better than the best known value.
     """
 
     def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> None:
         self.asked = tuple(dict.fromkeys(asked))
         self.unread = np.ones(len(blocks), bool)
-        known = {
-            aggregate: known_counts(aggregate, blocks, complete)
-            for aggregate in self.asked
-            if aggregate.function == COUNT
-        }
+        parts = known_parts(self.asked, blocks, complete)
         self._sides = {
             aggregate: side_of(aggregate, blocks, complete)
             for aggregate in self.asked
             if aggregate.function in EXTREMES
         }
-        values = {
-            aggregate: known_values(aggregate, blocks, complete)
-            for aggregate in self.asked
-            if aggregate.function == DISTINCT
-        }
-        in_doubt = [*(counts < 0 for counts in known.values()), *(~of_column.is_known for of_column in values.values())]
-        doubtful = np.logical_or.reduce([np.zeros(len(blocks), bool), *in_doubt])
-        self.in_doubt = np.flatnonzero(doubtful)
-        self.results: dict[Aggregate, Result] = {
-            aggregate: int(counts[~doubtful].sum()) for aggregate, counts in known.items()
-        }
-        self.results |= {aggregate: of_column.over(~doubtful) for aggregate, of_column in values.items()}
+        is_known = np.logical_and.reduce([self.unread, *(known.is_known for known in parts.values())])
+        self.in_doubt = np.flatnonzero(~is_known)
+        self.results: dict[Aggregate, Result] = {aggregate: known.over(is_known) for aggregate, known in parts.items()}
         for aggregate, side in self._sides.items():
             best = side.best()
             self.results[aggregate] = None if best is None else scalar_of(best, aggregate.type)

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.aggregates.answers import Aggregate, Result, by_statistics, combined, null_counts, over_rows
+from secateur.pruning.aggregates.answers import Aggregate, Result, by_statistics, combined, over_rows
+from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.arrow_texts import is_null
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import from_numpy
-from secateur.pruning.aggregates.answers import COUNT, MAX, Aggregate, known_counts, null_counts, side_of
+from secateur.pruning.aggregates.answers import COUNT, MAX, TOTALS, Aggregate, known_counts, side_of
 from secateur.pruning.aggregates.groups import BlockGroups
+from secateur.pruning.aggregates.null_counts import null_counts
+from secateur.pruning.aggregates.sums import KnownSums, Total, known_sums, sum_type
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.row_values import values_of
 from secateur.pruning.statistics import Blocks
@@ -74,8 +76,32 @@ class _KnownTotals:
         return values_of(best.take(np.maximum(np.cumsum(has_value) - 1, 0)), self.aggregate.type, has_value)
 
 
-def _known_totals(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> _KnownTotals:
+@dataclass(frozen=True)
+class _KnownSums:
+    """What statistics tell of SUM or AVG over each of n blocks; of an average, its sum."""
+
+    aggregate: Aggregate
+    sums: KnownSums
+
+    @property
+    def is_known(self) -> np.ndarray:
+        return self.sums.is_known
+
+    def of_runs(self, order: np.ndarray, sizes: np.ndarray) -> pa.Array:
+        """Return the sum over runs of known blocks, as :class:`_KnownTotals` does. Raises EvaluationError."""
+        assert self.aggregate.field is not None, "totals are of a field"
+        starts, type_ = np.cumsum(sizes) - sizes, self.aggregate.field.type
+        sums = self.sums.sums.take(order).totals(starts)
+        counts = np.add.reduceat(self.sums.counts[order], starts).tolist() if len(starts) else []
+        values = [Total(*pair).sum_of(type_) for pair in zip(sums, counts, strict=True)]
+        return pa.array(values, sum_type(type_))
+
+
+def _known_totals(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> _KnownTotals | _KnownSums:
     """Return what statistics tell of an aggregate over each block, all of whose rows count if it is `complete`."""
+    if aggregate.function in TOTALS:
+        assert aggregate.field is not None, "totals are of a field"
+        return _KnownSums(aggregate, known_sums(aggregate.field, blocks, complete))
     if aggregate.function == COUNT:
         counts = known_counts(aggregate, blocks, complete).astype(np.int64)
         return _KnownTotals(aggregate, counts >= 0, counts)

@@ -26,7 +26,7 @@ from secateur.values import Key, kind_of
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
-_EXPRESSION = ("", "")
+_EXPRESSION, _SUM = ("", ""), ("", "sum")
 
 
 def expression_path(text: str, types: Iterable[pa.DataType]) -> tuple[str, ...]:
@@ -42,6 +42,21 @@ def is_expression(path: tuple[str, ...]) -> bool:
 def text_of_expression(path: tuple[str, ...]) -> str:
     """Return the SQL of an indexed expression."""
     return path[2]
+
+
+def sum_path(path: tuple[str, ...], scale: int) -> tuple[str, ...]:
+    """Return the path under which an index keeps the sums of a column, whose values have this scale."""
+    return (*_SUM, str(scale), *path)
+
+
+def is_sum(path: tuple[str, ...]) -> bool:
+    """Whether an index keeps the sums of a column under a path."""
+    return path[:2] == _SUM
+
+
+def summed_path(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the path of the column whose sums are kept under a path."""
+    return path[3:]
 
 
 @dataclass(frozen=True)

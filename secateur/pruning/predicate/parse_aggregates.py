@@ -71,7 +71,7 @@ def _call(text: str, tree: exp.Expression) -> AggregateCall:
                 return AggregateCall(function, column, name)
     raise InvalidAggregate(
         f"the aggregate {text!r} is not answered here, only count(*), count(column), count(DISTINCT column), "
-        "min(column) and max(column)"
+        "min(column), max(column), sum(column) and avg(column)"
     )
 
 

@@ -28,7 +28,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from secateur.pruning.aggregates.answers import null_counts
+from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.order import (
     Boundary,
     Fronts,
