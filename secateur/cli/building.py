@@ -42,6 +42,7 @@ from secateur.pruning.report import human_bytes
 @columns_option("--auto", help="Columns for which a sample decides how they are indexed; * for all.")
 @columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
 @columns_option("--zone-map", metavar="SQL,...", help="Expressions whose bounds are kept, such as 'price * quantity'.")
+@columns_option("--sum", "sums", help="Integers and decimals whose sums are kept, for sum and avg.")
 @click.option(
     "--fpr",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -75,6 +76,7 @@ def index(
     auto: tuple[str, ...],
     gaps: tuple[str, ...],
     zone_map: tuple[str, ...],
+    sums: tuple[str, ...],
     fpr: float | None,
     no_pages: bool,
     no_page_locations: bool,
@@ -103,7 +105,7 @@ def index(
         table.store.require_writable()
     ngrams, words = text_filters(ngram), text_filters(tokens)
     filters = (*bloom, *native, *postings, *row_postings, *ngrams, *words)
-    require_columns(table, sort_key, (*filters, *gaps, *zone_map, *(() if auto == ("*",) else auto)))
+    require_columns(table, sort_key, (*filters, *gaps, *zone_map, *sums, *(() if auto == ("*",) else auto)))
     with (
         interruption_explained(table),
         spark_for_build(table, source.cluster, verbose) as spark,
@@ -119,6 +121,7 @@ def index(
             tokens=words,
             gaps=gaps,
             zone_map=zone_map,
+            sums=sums,
             auto=True if auto == ("*",) else auto,
             fpr=fpr,
             pages=not no_pages,
@@ -146,6 +149,7 @@ def index(
 @columns_option("--tokens", help="Add the words of these text columns.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
 @columns_option("--zone-map", metavar="SQL,...", help="Add the bounds of these expressions.")
+@columns_option("--sum", "sums", help="Add the sums of these columns.")
 @click.option(
     "--page-locations", is_flag=True, help="Add page locations, so that reading single pages opens no footer."
 )
@@ -163,6 +167,7 @@ def refresh(
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
     zone_map: tuple[str, ...],
+    sums: tuple[str, ...],
     page_locations: bool,
     repair: bool,
     dry_run: bool,
@@ -180,7 +185,7 @@ def refresh(
     """
     table = source.open()
     by_value = {"bloom": bloom, "postings": postings_of(postings, row_postings), "gaps": gaps, "zone_map": zone_map}
-    structures = {**by_value, "ngram": text_filters(ngram), "tokens": text_filters(tokens)}
+    structures = {**by_value, "sums": sums, "ngram": text_filters(ngram), "tokens": text_filters(tokens)}
     asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
     done = sec.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
@@ -269,7 +274,7 @@ def _show_estimate(estimate: BuildEstimate, savings: Sequence[Saving], as_json: 
         click.echo(f"{reads}; {paid}")
 
 
-KINDS = ("bloom", "postings", "ngram", "tokens", "gaps")
+KINDS = ("bloom", "postings", "ngram", "tokens", "gaps", "sums")
 
 
 def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:

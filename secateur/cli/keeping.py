@@ -32,7 +32,7 @@ from secateur.cli.output import (
 from secateur.cli.spark import spark_session, step_progress
 from secateur.cli.status import FOUND_WRONG
 from secateur.cli.tables import TABLES, show_table
-from secateur.index.model import StoredFile, is_tuple_column
+from secateur.index.model import StoredFile, is_own
 from secateur.index.naming import ColumnNaming
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
@@ -109,7 +109,7 @@ def _columns(snapshot: Snapshot, naming: ColumnNaming, coverage: Sequence[Covere
     filters: dict[str, list[str]] = {}
     for filter_ in snapshot.filters:
         filters.setdefault(name_of(filter_.path), []).append(filter_.kind)
-    columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
+    columns = [column for column in snapshot.columns if is_own(column.path)]
     names = [name_of(column.path) for column in columns]
     sort_key = [name_of(column.path) for column in parse_sort_key(options.sort_key)]
     return [

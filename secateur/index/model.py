@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
-from secateur.pruning.predicate.bound import is_expression, text_of_expression
+from secateur.pruning.predicate.bound import is_expression, is_sum, text_of_expression
 from secateur.values import kind_of
 
 
@@ -83,7 +83,12 @@ def is_derived(path: tuple[str, ...]) -> bool:
 
 def is_tuple_column(path: tuple[str, ...]) -> bool:
     """Whether a path is that of a sort key's tuples."""
-    return is_derived(path) and not is_expression(path)
+    return is_derived(path) and not is_expression(path) and not is_sum(path)
+
+
+def is_own(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of values: of a column, or of an expression; not of tuples or sums."""
+    return not is_derived(path) or is_expression(path)
 
 
 def name_of(path: tuple[str, ...]) -> str:
@@ -155,6 +160,7 @@ class BuildOptions:
     choices: tuple[Choice, ...] = ()  # decisions left to the build
     page_locations: bool = True
     expressions: tuple[str, ...] = ()  # indexed as columns of their own; filters and gaps name some of them
+    sums: tuple[str, ...] = ()  # columns whose sums are kept
 
 
 def type_name(type_: pa.DataType) -> str:

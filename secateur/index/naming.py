@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from secateur.index.model import is_derived
-from secateur.pruning.predicate.bound import Field, is_expression, text_of_expression
+from secateur.pruning.predicate.bound import Field, is_expression, is_sum, summed_path, text_of_expression
 from secateur.pruning.predicate.indexed.indexed_expressions import renamed
 
 Path: TypeAlias = tuple[str, ...]
@@ -28,7 +28,9 @@ class ByName:
         return column
 
     def in_table(self, path: Path) -> Path:
-        """Return the path in the table of a column of the index; the SQL of an expression."""
+        """Return the path in the table of a column of the index, or of what it sums; the SQL of an expression."""
+        if is_sum(path):
+            return summed_path(path)
         return (text_of_expression(path),) if is_expression(path) else path
 
     def is_in_table(self, path: Path) -> bool:
@@ -47,6 +49,9 @@ class ByFieldId:
         """Return the column under its name in the index; None where the index cannot know it."""
         if is_expression(column.path):
             return self._expression(column)
+        if is_sum(column.path):
+            path = self.index_paths.get(summed_path(column.path))
+            return None if path is None else replace(column, path=(*column.path[:3], *path))
         if is_derived(column.path):
             return column
         path = self.index_paths.get(column.path)
@@ -69,11 +74,12 @@ class ByFieldId:
     def in_table(self, path: Path) -> Path:
         """Return the path in the table of a column of the index; its index path if the table has dropped it.
 
-        Of an expression, the SQL.
+        Of an expression, the SQL; of sums, the path of the column.
         """
         if is_expression(path):
             return (renamed(text_of_expression(path), lambda column: self.table_paths.get(column, column)),)
-        return self.table_paths.get(path, path)
+        of_column = summed_path(path) if is_sum(path) else path
+        return self.table_paths.get(of_column, of_column)
 
     def is_in_table(self, path: Path) -> bool:
         """Whether the table still has a column of the index."""

@@ -69,6 +69,7 @@ def build_index(
     tokens: Columns = (),
     gaps: Sequence[str] = (),
     zone_map: Sequence[str] = (),
+    sums: Sequence[str] = (),
     auto: Sequence[str] | bool = (),
     fpr: float | None = None,
     pages: bool = True,
@@ -111,6 +112,8 @@ def build_index(
         useless.
     zone_map
         Expressions for which zone maps are kept; those of the other structures have some already.
+    sums
+        Columns of integers and decimals whose sums are kept, so that ``sum`` and ``avg`` are answered from metadata.
     auto
         Columns, or True for all, for which a sample of blocks decides between these structures. ``choices`` of the
         result lists what was chosen, why, and the size of each alternative.
@@ -155,9 +158,10 @@ def build_index(
         fan_out,
         page_locations=page_locations,
         expressions=listed(zone_map),
+        sums=listed(sums),
     )
     auto = auto if isinstance(auto, bool) else listed(auto)
-    names = [*(f.column for f in filters), *gaps, *options.expressions]
+    names = [*(f.column for f in filters), *gaps, *options.expressions, *options.sums]
     require_columns(table, options.sort_key, [*names, *(() if isinstance(auto, bool) else auto)])
     return build_with(table, runner(spark), options, auto, (on_survey, on_progress), dry_run=dry_run)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Choice, Filter, is_tuple_column
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Choice, Filter, is_own
 from secateur.index.naming import Path
 from secateur.index.segments.named_columns import called_in_table
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
@@ -45,6 +45,7 @@ class IndexSnapshot:
     ngram: tuple[str, ...]
     tokens: tuple[str, ...]
     gaps: tuple[str, ...]
+    sums: tuple[str, ...]
     sort_key: tuple[str, ...]
     choices: tuple[Choice, ...]  # what the build decided for `auto` columns, and why
     table_snapshot: int | None  # the one that the index was built or refreshed for, if the format has snapshots
@@ -82,6 +83,7 @@ def undone(location: str, options: BuildOptions, columns: Sequence[Path], estima
         ngram=tuple(column for kind, column in filters if kind == NGRAM),
         tokens=tuple(column for kind, column in filters if kind == TOKEN),
         gaps=options.gaps,
+        sums=options.sums,
         sort_key=options.sort_key,
         choices=options.choices,
         table_snapshot=None,
@@ -133,14 +135,13 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
         data_bytes=int(files.byte_count.sum()),
         index_bytes=_index_bytes(snapshot),
         location_bytes=_location_bytes(snapshot),
-        columns=tuple(
-            ".".join(naming.in_table(column.path)) for column in snapshot.columns if not is_tuple_column(column.path)
-        ),
+        columns=tuple(".".join(naming.in_table(column.path)) for column in snapshot.columns if is_own(column.path)),
         bloom=_filtered(filters, BLOOM),
         postings=_filtered(filters, POSTINGS),
         ngram=_filtered(filters, NGRAM),
         tokens=_filtered(filters, TOKEN),
         gaps=options.gaps,
+        sums=options.sums,
         sort_key=options.sort_key,
         choices=options.choices,
         table_snapshot=None if snapshot.made_of is None else snapshot.made_of.id,

@@ -30,6 +30,7 @@ from secateur.io.tables.table import TableSnapshot
 from secateur.maintain.publish import summarised_columns
 from secateur.pruning.explain.advice import CLUSTERING, Advice
 from secateur.pruning.explain.explanation import STRUCTURES
+from secateur.pruning.predicate.bound import is_sum
 from secateur.pruning.report import human_bytes, human_seconds
 
 MOST_SAMPLED = 256 << 20  # bytes of data files
@@ -43,7 +44,7 @@ class Expected:
     """The bytes that one structure would take in the index; `column` is empty for what serves all of them."""
 
     column: str
-    structure: str  # zone map, pages, page locations, bloom, postings, ngram, tokens, or files and row groups
+    structure: str  # zone map, pages, page locations, sum, bloom, postings, ngram, tokens, or files and row groups
     bytes: int
 
 
@@ -194,5 +195,6 @@ def _structure(chunk: str, what: Recipe, naming: ColumnNaming) -> tuple[str, str
         column = what.columns[int(number)]
         if is_tuple_column(column.path):
             return "", "sort key"
-        return ".".join(naming.in_table(column.path)), "zone map" if kind == ZONE else "pages"
+        kept = "sum" if is_sum(column.path) else "zone map"
+        return ".".join(naming.in_table(column.path)), kept if kind == ZONE else "pages"
     return _REST if kind == BLOCKS else ("", "page locations")

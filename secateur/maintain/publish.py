@@ -13,7 +13,7 @@ from secateur.index.build.build import MANIFESTS_FOLDER
 from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.naming import ByFieldId, ByName
-from secateur.index.segments.named_columns import computed
+from secateur.index.segments.named_columns import computed, sum_columns
 from secateur.index.segments.segment_table import Segments, in_key_order
 from secateur.index.segments.snapshot import (
     MadeOf,
@@ -56,9 +56,10 @@ def sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
 
 
 def summarised_columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
-    """Return the columns with statistics in segments: the table's columns, expressions, and the sort key's tuples."""
+    """Return the columns with statistics in segments: the table's columns, expressions, sums, the sort key's tuples."""
     tuples = tuple_column(parse_sort_key(options.sort_key), schema)
-    return [*indexed_columns(schema), *computed(options, schema), *([] if tuples is None else [tuples])]
+    derived = [*computed(options, schema), *sum_columns(options, schema)]
+    return [*indexed_columns(schema), *derived, *([] if tuples is None else [tuples])]
 
 
 def publish(

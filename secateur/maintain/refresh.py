@@ -70,6 +70,7 @@ def refresh_index(
     tokens: Columns = (),
     gaps: Sequence[str] = (),
     zone_map: Sequence[str] = (),
+    sums: Sequence[str] = (),
     page_locations: bool = False,
     repair: bool = False,
     dry_run: bool = False,
@@ -113,6 +114,7 @@ def refresh_index(
         gaps=listed(gaps),
         page_locations=page_locations,
         expressions=listed(zone_map),
+        sums=listed(sums),
     )
     progress = on_survey, on_progress
     return refresh_with(as_table(table), runner(spark), added, progress, repair=repair, dry_run=dry_run)
@@ -172,7 +174,7 @@ def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
 
 
 def _joined(before: BuildOptions, added: BuildOptions) -> BuildOptions:
-    """Merge added filters, gaps and page locations into an index's options, which may name columns that are gone.
+    """Merge added filters, gaps, sums and page locations into an index's options, which may name columns that are gone.
 
     Postings that say rows say blocks, too, and take the place of those that do not.
     """
@@ -184,6 +186,7 @@ def _joined(before: BuildOptions, added: BuildOptions) -> BuildOptions:
         gaps=tuple(dict.fromkeys(gaps)),
         page_locations=before.page_locations or added.page_locations,
         expressions=tuple(dict.fromkeys((*before.expressions, *added.expressions))),
+        sums=tuple(dict.fromkeys((*before.sums, *added.sums))),
     )
 
 

@@ -387,6 +387,22 @@ def test_expressions_are_indexed_where_columns_are_named(golden: Path) -> None:
     assert refused.exit_code != 0 and "did you mean id" in refused.output
 
 
+def test_sums_are_kept_where_columns_are_named(golden: Path) -> None:
+    """A refresh adds some, all keep them, and their bytes are told by column."""
+    built = json.loads(run("index", golden, "--sum", "price,nested.y", "--json").stdout)
+    assert built["sums"] == ["price", "nested.y"]
+    assert {row["column"] for row in built["coverage"] if row["structure"] == "sum" and row["bytes"]} == {
+        *built["sums"]
+    }
+    assert not any(name.startswith(".") for name in built["columns"])
+    refreshed = json.loads(run("refresh", golden, "--sum", "wide", "--json").stdout)
+    assert refreshed["sums"] == ["price", "nested.y", "wide"] and refreshed["segments_amended"]
+    assert "price, nested.y, wide" in run("index", golden, "--sum", "price,nested.y,wide").output
+    assert "sum" in run("index", golden, "--sum", "price", "--dry-run").output
+    refused = run("index", golden, "--sum", "name")
+    assert refused.exit_code != 0 and "integers and decimals" in refused.output
+
+
 @pytest.mark.parametrize(
     ("argument", "flag"),
     [

@@ -28,6 +28,7 @@ from secateur.maintain.audit import compared
 from secateur.pruning.report import Faults
 from tests.support.iceberg_row_deletes import committed, equality_deletes, position_deletes
 from tests.support.iceberg_tables import catalog_in
+from tests.support.index_files import Arrays
 from tests.support.local_build import index_here
 from tests.support.lying_index import array, element, lie_in_filters, lie_in_segment, lie_in_snapshot, snapshot_of
 from tests.support.profiles import examples
@@ -45,6 +46,7 @@ OPTIONS = BuildOptions(
         FilterOption(BLOOM, "tags"),
     ),
     gaps=("id",),
+    sums=("id", "maybe", "wide"),
     segment_blocks=2,
     fan_out=2,
 )
@@ -139,6 +141,11 @@ def shorter_text(arrays: list[np.ndarray]) -> list[np.ndarray]:
     return changed
 
 
+def another_sum(arrays: Arrays) -> Arrays:
+    """Both bounds of block 1, which are its sum, with another lower half."""
+    return element(3, 1, 7)(element(1, 1, 7)(arrays))
+
+
 def tuple_column(index: Path) -> int:
     return len(snapshot_of(index).columns) - 1
 
@@ -152,6 +159,12 @@ LIES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "no NaN": (lambda i: lie_in_segment(i, "zone/4", element(1, 1, 0)), "real", "the upper bound"),
     "wide": (lambda i: lie_in_segment(i, "zone/5", element(2, 1, 0)), "wide", "the upper bound"),
     "text": (lambda i: lie_in_segment(i, "zone/1", shorter_text), "name", "the upper bound"),
+    "sum": (lambda i: lie_in_segment(i, "zone/7", another_sum), "maybe", "the unscaled sum"),
+    "nulls of sums": (
+        lambda i: lie_in_segment(i, "zone/7", element(4, 1, 0)),
+        "maybe",
+        "the null count beside the sum",
+    ),
     "gap": (lambda i: lie_in_segment(i, "zone/0", with_a_gap), "id", "a gap"),
     "tuples": (
         lambda i: lie_in_segment(i, f"zone/{tuple_column(i)}", shorter_text),

@@ -196,6 +196,10 @@ def test_stored_vectors(tmp_path: Path, prefix: str, absolute: bool) -> None:
         {"count(*)": 11, "max(rid)": 12, "min(rid)": 0, "n": 11}
     ]
     assert sec.prune(handle, "true").report.metrics()["indexed-delete-files"]["value"] == 2
+    sec.build_index(handle, sums=["rid"])  # of deleted rows too: such blocks are read
+    assert sec.aggregate(handle, "sum(rid) AS s, avg(rid) AS a", strict=True).to_pylist() == [
+        {"s": sum(live), "a": sum(live) / 11}
+    ]
 
 
 @given(

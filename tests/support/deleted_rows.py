@@ -68,7 +68,7 @@ def made(
         deletes += [equality_deletes(table, "k", keys)] if keys else []
         opened = sec.open_table(committed(table, deletes) if deletes else table)
         if indexed:
-            index_here(opened, BuildOptions())
+            index_here(opened, BuildOptions(sums=("k",)))
         gone = {place for places in positions for place in places}
         live = [
             [row for at, row in enumerate(rows) if (f, at) not in gone and row[0] not in keys]

@@ -60,6 +60,7 @@ def main() -> None:
         postings={"price": "blocks", "day": "rows"},
         ngram={"name": {"n": 3, "fold": True}},
         tokens=["name"],
+        sums=["price", "id"],
         segment_blocks=2,
         page_locations=False,  # which a refresh adds
     )

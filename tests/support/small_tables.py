@@ -35,6 +35,7 @@ TYPES: dict[str, pa.DataType] = {
     "d": pa.decimal128(12, 2),
     "wide": pa.decimal128(30, 3),
 }
+SUMMED = ("i", "small", "d", "wide")
 TEXTS = [
     "",
     "a",
@@ -114,14 +115,14 @@ def files(draw: st.DrawFn) -> list[tuple[str, pa.Table, int]]:
 
 @contextmanager
 def written(chosen: list[tuple[str, pa.Table, int]], indexed: int) -> Iterator[ParquetDirectory]:
-    """The table of some files, with an index over the first so many of them."""
+    """The table of some files, with an index over the first so many of them; the first file has every column."""
     with tempfile.TemporaryDirectory() as root:
         for i, (path, table, size) in enumerate(chosen):
             if i == indexed and indexed:
-                index_here(sec.open_table(root), BuildOptions(gaps=("i",), segment_blocks=2))
+                index_here(sec.open_table(root), BuildOptions(gaps=("i",), segment_blocks=2, sums=SUMMED))
             write_file(Path(root) / path, table, row_group_size=size)
         if indexed == len(chosen):
-            index_here(sec.open_table(root), BuildOptions())
+            index_here(sec.open_table(root), BuildOptions(sums=SUMMED))
         yield sec.open_table(root)
 
 

@@ -1,9 +1,9 @@
 """Build one segment from its files: footers first, then only the columns that footers do not settle.
 
 A column is read if a footer lacks a bound or a null count, if it is floating (Parquet's bounds leave NaN out without
-saying so), if it gets a filter or gaps, or if it is one of several sort key columns, whose tuples are bounded. It is
-read once, some megabytes at a time, and everything is measured in that pass. Of the sort key's columns, the values of a
-whole row group are held together.
+saying so), if it gets a filter, gaps or sums, or if it is one of several sort key columns, whose tuples are bounded. It
+is read once, some megabytes at a time, and everything is measured in that pass. Of the sort key's columns, the values
+of a whole row group are held together.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, Filt
 from secateur.index.build.options import filters_of
 from secateur.index.build.row_sketch import RowSketch
 from secateur.index.build.source_file import OpenFile, SourceFile
+from secateur.index.build.sum_sketch import SumSketch
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
@@ -49,7 +50,7 @@ from secateur.index.zones.page_locations import (
 from secateur.index.zones.page_statistics import PageTable, concat_pages, whole_blocks
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.pruning.predicate.bound import Operand
+from secateur.pruning.predicate.bound import Operand, is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression
 from secateur.values import Keys, is_float, ordered_kind, same_width
 
@@ -193,7 +194,8 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     """Return the statistics of one file; the contents of its filters go to the collectors."""
     operands = recipe.operands
     expressions = [c for c in recipe.columns if c.path in operands]
-    stored = [c for c in recipe.columns if c != recipe.tuples and c not in expressions]
+    sums = {c: SumSketch() for c in recipe.columns if is_sum(c.path)}
+    stored = [c for c in recipe.columns if c != recipe.tuples and c not in expressions and c not in sums]
     zone_maps = {c: source.zone_map(c.path, c.type) for c in stored}
     zone_maps |= {c: zonemap.unknown(ordered_kind(c.type), len(source.row_count)) for c in expressions}
     unsettled = [c for c, zone_map in zone_maps.items() if _unsettled(zone_map, c, source.row_count)]
@@ -201,6 +203,7 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     key = [ValuesSketch() for _ in recipe.sort_key] if recipe.tuples is not None else []
     always = [ColumnReading(column.path, sketch) for column, sketch in bounds.items()]
     always += [ColumnReading(column.path, sketch) for column, sketch in zip(recipe.sort_key, key, strict=False)]
+    always += [ColumnReading(summed_path(column.path), sketch) for column, sketch in sums.items()]
     filters = [(c, ColumnReading(c.filter.path, c.sketch), _native(source, c)) for c in collectors]
     tuples = []
     for row_group in range(len(source.row_count)):
@@ -214,6 +217,7 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
         measure(source.read, row_group, readings, recipe.schema, operands)
         tuples.append([values for sketch in key if (values := sketch.values) is not None])
     zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
+    zone_maps |= {column: sketch.zone_map() for column, sketch in sums.items()}
     pages = source.pages({c: zone_maps[c] for c in stored}) if recipe.pages else {}
     if recipe.tuples is not None:
         rows = [values if len(values) == len(key) else None for values in tuples]

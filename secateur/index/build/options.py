@@ -29,6 +29,7 @@ from secateur.index.model import (
 from secateur.index.naming import Path
 from secateur.index.segments.named_columns import computed
 from secateur.index.zones.sort_key import parse_sort_key
+from secateur.pruning.aggregates.sums import is_summed
 from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression, normalised
@@ -115,6 +116,7 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
         sort_key=tuple(map(str, key)),
         filters=tuple(replace(filter_, column=called(filter_.column)) for filter_ in options.filters),
         gaps=tuple(map(called, options.gaps)),
+        sums=tuple(".".join(_summed(name, binder)) for name in options.sums),
     )
     resolved = replace(resolved, expressions=tuple(expressions))
     known = {name_of(column.path): column.type for column in (*indexed_columns(schema), *computed(resolved, schema))}
@@ -124,6 +126,15 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     for option in resolved.filters:
         _filter(option, schema, resolved.expressions)
     return resolved
+
+
+def _summed(name: str, binder: Binder) -> Path:
+    """Return the path of a column whose sums are wanted. Raises InvalidOption for one without exact sums."""
+    parts = split_name(name)
+    field = resolve(Column(parts), binder)
+    if len(field.path) < len(parts) or not is_summed(field.type):
+        raise InvalidOption(f"sums are kept of integers and decimals, and {name} is {field.type}")
+    return field.path
 
 
 def column_called(name: str, schema: pa.Schema) -> Path | None:

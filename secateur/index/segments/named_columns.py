@@ -10,9 +10,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from secateur.errors import InvalidOption, UnknownColumn
-from secateur.index.model import BuildOptions, IndexedColumn
+from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.naming import ByFieldId, ColumnNaming, Path
 from secateur.index.zones.sort_key import parse_sort_key
+from secateur.pruning.aggregates.sums import is_summed, kept_sum
+from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression, indexed_expression
 from secateur.pruning.predicate.indexed.indexed_expressions import renamed as with_names
@@ -33,6 +35,13 @@ def computed(options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:
     """Return the columns of an index that hold the values of expressions."""
     fields = [expression.field for expression in expressions_of(options, schema)]
     return [IndexedColumn(field.path, field.type) for field in fields]
+
+
+def sum_columns(options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:
+    """Return the columns of an index that keep sums, except those that the table's columns no longer allow."""
+    fields = {".".join(column.path): Field(column.path, column.type) for column in indexed_columns(schema)}
+    kept = [kept_sum(fields[name]) for name in options.sums if name in fields and is_summed(fields[name].type)]
+    return [IndexedColumn(field.path, field.type) for field in kept]
 
 
 def called_in_index(
@@ -66,5 +75,6 @@ def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
         filters=tuple(replace(item, column=renamed(item.column)) for item in options.filters),
         gaps=tuple(map(renamed, options.gaps)),
         expressions=tuple(map(renamed, options.expressions)),
+        sums=tuple(map(renamed, options.sums)),
         choices=tuple(replace(item, column=renamed(item.column)) for item in options.choices),
     )

@@ -384,6 +384,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         choices=tuple(_choice(described) for described in meta["choices"]),
         page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
         expressions=tuple(map(str, meta.get("expressions", ()))),  # absent in snapshots before there were any
+        sums=tuple(map(str, meta.get("sums", ()))),  # likewise
     )
 
 

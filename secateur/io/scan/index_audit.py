@@ -29,13 +29,14 @@ from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.verify.check_filters import lost, wanted
 from secateur.index.verify.check_rows import RowWitness, SegmentRows, segment_rows
 from secateur.index.verify.check_statistics import ColumnWitness, Contradiction, Unit, tuple_contradictions
+from secateur.index.verify.check_sums import SumWitness
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.scan.block_list import BlockList
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import FileBlocks, FileRows
-from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound import Field, is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.row_values import Rows
@@ -182,7 +183,7 @@ class SegmentAuditor:
         witnesses = [w for c in self._columns if c.path[0] == root and (w := self._witness(c, block)) is not None]
         filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path[0] == root}
         looked_up: dict[int, pa.Array] = {}
-        row_witnesses = self._row_witnesses(block, filters)
+        row_witnesses, sums = self._row_witnesses(block, filters), self._sum_witnesses(root, block)
         for _, batch in rows.positioned((row_group,), [self.memory.snapshot.schema.field(root)]):
             values = batch.column(0)
             for witness in witnesses:
@@ -193,6 +194,10 @@ class SegmentAuditor:
                 self._gather(looked_up, f, filter_, nested(values, filter_.path[1:]))
             for row_witness in row_witnesses:
                 row_witness.add(nested(values, row_witness.segment.filter.path[1:]))
+            for witness_of_sum in sums:
+                witness_of_sum.add(nested(values, summed_path(witness_of_sum.column.path)[1:]))
+        for witness_of_sum in sums:
+            self._note(path, row_group, *witness_of_sum.end())
         for row_witness in row_witnesses:
             wrong = row_witness.end()
             self._note(path, row_group, *([] if wrong is None else [wrong]))
@@ -200,6 +205,17 @@ class SegmentAuditor:
             self.findings.values += witness.rows
             self._note(path, row_group, *witness.end())
         self._look_up(path, row_group, block, looked_up)
+
+    def _sum_witnesses(self, root: str, block: int) -> list[SumWitness]:
+        """Return a witness for every sum that is kept of a top-level column; none for those that cannot be read."""
+        witnesses = []
+        for column in self.memory.snapshot.columns:
+            if is_sum(column.path) and summed_path(column.path)[0] == root:
+                with self.memory.faults.tolerated():
+                    zone_map = self._zone_map(column)
+                    if zone_map is not None:
+                        witnesses.append(SumWitness(column, Unit.of(zone_map, block)))
+        return witnesses
 
     def _row_witnesses(self, block: int, filters: Mapping[int, Filter]) -> list[RowWitness]:
         """Return a witness for every filter with row lists; none for those that cannot be read."""

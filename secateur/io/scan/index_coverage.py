@@ -22,6 +22,7 @@ from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
+from secateur.pruning.aggregates.sums import is_summed, kept_sum
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field
 from secateur.values import kind_of, same_keys
@@ -51,7 +52,7 @@ class Covered:
     """The coverage of a column by one structure, over the live files."""
 
     column: str
-    structure: str  # "zone map", "pages", "bloom", "postings", "ngram", "tokens" or "sort key"
+    structure: str  # "zone map", "pages", "sum", "bloom", "postings", "ngram", "tokens" or "sort key"
     setting: str | None
     files: int
     blocks: int
@@ -66,11 +67,11 @@ class Covered:
 def coverage(table: Table | Source) -> pa.Table:
     """Return how much of the live files the index covers, per column and structure, and why not the rest.
 
-    Every column of the files has a row for its zone maps, and rows for pages, bloom filters, postings, n-grams and
-    tokens if the index has some; tuples of the sort key have one row. Live files are not covered if they have no entry
-    in the index, were changed since it was built, or lie in segments without the structure (because they were written
-    before it was requested). Whether gaps or a filter of a block were left out because they would not pay is not
-    reported.
+    Every column of the files has a row for its zone maps, and rows for pages, sums, bloom filters, postings, n-grams
+    and tokens if the index has some; tuples of the sort key have one row. Live files are not covered if they have no
+    entry in the index, were changed since it was built, or lie in segments without the structure (because they were
+    written before it was requested). Whether gaps or a filter of a block were left out because they would not pay is
+    not reported.
 
     Returns
     -------
@@ -227,6 +228,10 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
         if pages is not None:
             size = partial(_bytes, pages, snapshot.directory(PLACE, stored))
             yield _Structure(name, "pages", None, _has(pages), size)
+    if stored is not None and is_summed(column.type):
+        sums = snapshot.directory(ZONE, kept_sum(stored))
+        if sums is not None:
+            yield _Structure(name, "sum", None, _has(sums), partial(_bytes, sums))
     hashed = hashed_type(column.type)
     for f, filter_ in enumerate(snapshot.filters):
         if stored is not None and filter_.path == stored.path and same_keys(filter_.type, hashed):

@@ -35,7 +35,7 @@ def test_what_is_told_is_told_of_the_rows_that_live(
     history: tuple[list[list[Row]], list[list[Place]], list[int]], least: int | None, indexed: bool
 ) -> None:
     calls = ["count(*)", "count(k)", *(f"{function}({name})" for name in "ksf" for function in ("min", "max"))]
-    calls += [f"count(DISTINCT {name})" for name in "ksf"]
+    calls += [f"count(DISTINCT {name})" for name in "ksf"] + ["sum(k)"]
     where = "true" if least is None else f"k >= {least}"
 
     def holds(row: Row) -> bool:
@@ -48,6 +48,8 @@ def test_what_is_told_is_told_of_the_rows_that_live(
             expected = [len(rows), sum(row[0] is not None for row in rows)]
             expected += [value for i in range(3) for value in least_and_greatest([row[i] for row in rows])]
             expected += [different([row[i] for row in rows]) for i in range(3)]
+            numbers = [row[0] for row in rows if row[0] is not None]
+            expected.append(sum(numbers) if numbers else None)
             assert repr(list(result.values())) == repr([v for c, v in zip(calls, expected, strict=True) if c in some])
         plan = sec.prune(made_.table, where, strict=True)
         assert plan.count() == plan.to_arrow().num_rows == len(rows)
