@@ -24,6 +24,7 @@ LIMITS = {
 COUNTS = {
     "count(*) of half the table": "SELECT count(*) FROM {view} WHERE id < {half}",
     "count, min and max between": "SELECT count(price), min(ts), max(value) FROM {view} WHERE id BETWEEN 77 AND {half}",
+    "sum and average between": "SELECT sum(price), avg(price) FROM {view} WHERE id BETWEEN 77 AND {half}",
     "count and max of each day": "SELECT day, count(*), max(ts) FROM {view} GROUP BY day ORDER BY day",
 }
 
@@ -34,7 +35,7 @@ def limit_sql(setting: Setting) -> Result:
 
 
 def count_sql(setting: Setting) -> Result:
-    """Counts and extremes of a range that most row groups match whole or not at all."""
+    """Counts, extremes and sums of a range that most row groups match whole or not at all."""
     return _raced(setting, COUNTS)
 
 

@@ -45,7 +45,7 @@ def spark_table(setting: Setting) -> SparkTable:
     location, index = directory / "data", directory / f"index-{index_code()}"
     table = sec.open_table(str(location), index_location=str(index))
     if not index.exists():
-        index_here(table, BuildOptions(filters=filter_options(bloom=["uid"])))
+        index_here(table, BuildOptions(filters=filter_options(bloom=["uid"]), sums=("price",)))
     return SparkTable(table, str(location), files, np.load(directory / "keys.npy"))
 
 

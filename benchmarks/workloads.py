@@ -111,7 +111,7 @@ WORKLOADS = (
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql),
     Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark),
     Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql),
-    Workload("count_sql", "count, min and max with a filter by plain SQL with enable()", count_sql),
+    Workload("count_sql", "count, min, max, sum and avg with a filter by plain SQL with enable()", count_sql),
     Workload("session_overhead", "planning with enable(): no index, and an index of 100k files", session_overhead),
     Workload("scan_spark", "queries in Spark that need all of 20M rows", scan_spark),
     Workload("join_small_side", "20M rows in Spark joined with a few on an unclustered column", join_small_side),

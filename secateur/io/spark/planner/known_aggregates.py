@@ -15,6 +15,8 @@ from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, te
 from secateur.pruning.aggregates.answers import Aggregate, AggregateCall, Result, bind_aggregate, by_statistics
 from secateur.pruning.aggregates.groups import bind_group
 from secateur.pruning.aggregates.known_groups import known_groups
+from secateur.pruning.aggregates.order_free import is_order_free
+from secateur.pruning.aggregates.sums import Total
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
@@ -41,7 +43,8 @@ class Rest:
 def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[Column] = ()) -> Rest:
     """Leave out the blocks of a plan that statistics answer for; all are left to read if they tell nothing.
 
-    What is known are the results of the calls; or, with groups, a row for every group: its values, then its results.
+    What is known are the results of the calls; or, with groups, a row for every group: its values, then its results. Of
+    an average it is the sum.
 
     Soundness: the plan's predicate is the whole filter of the query, and the plan has no limit.
     """
@@ -50,11 +53,13 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[
     binder = Binder(scan.opened.binding_schema, known_zone(scan.session_time_zone), case_sensitive=True)
     try:
         asked = [bind_aggregate(call, binder) for call in calls]
+        if not all(is_order_free(aggregate, scan.survivors.blocks) for aggregate in asked):
+            return Rest(scan)
         if groups:
             answered, known = _of_groups(scan, asked, [bind_group(group, binder) for group in groups])
         else:
             answered, results = by_statistics(asked, scan.survivors.blocks, scan.complete_blocks)
-            known = [_encoded(result) for result in results]
+            known = [_encoded(_known_result(*pair)) for pair in zip(asked, results, strict=True)]
     except (SecateurError, ValueError):  # a column that has no statistics here, or a value that has no encoding
         return Rest(scan)
     if not answered.any():
@@ -78,6 +83,14 @@ def _encoded(result: Result) -> bytes:
         return b"\1" + text_of(str(result))
     assert isinstance(result, pa.Scalar), "Spark itself counts different values"
     return _texts(pa.array([result], result.type))[0]
+
+
+def _known_result(aggregate: Aggregate, result: Result) -> Result:
+    """Return what Java is told of a result: of an average, its sum."""
+    if not isinstance(result, Total):
+        return result
+    assert aggregate.field is not None, "totals are of a field"
+    return result.sum_of(aggregate.field.type)
 
 
 def _texts(values: pa.Array) -> list[bytes]:

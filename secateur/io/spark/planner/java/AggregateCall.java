@@ -2,22 +2,29 @@ package secateur;
 
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.UnscaledValue;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 
-/** An aggregate that statistics may tell: count(*), or count, min or max of a column. */
+/** An aggregate that statistics may tell: count(*), or count, min, max, sum or avg of a column. */
 final class AggregateCall {
-    final String function;
+    final String function; // of avg, the sum is told; a count beside it is asked for
     final Expression column; // by the columns of a scan; null for rows
+    private final boolean isUnscaled; // Spark adds the unscaled values of decimals
 
-    private AggregateCall(String function, Expression column) {
+    private AggregateCall(String function, Expression column, boolean isUnscaled) {
         this.function = function;
         this.column = column;
+        this.isUnscaled = isUnscaled;
     }
+
+    private AggregateCall(String function, Expression column) { this(function, column, false); }
 
     /** The call that an aggregate over a chain is; null if it is another one. */
     static AggregateCall of(AggregateExpression aggregate, Chain chain) {
@@ -25,6 +32,7 @@ final class AggregateCall {
         if (aggregate.mode() != Complete$.MODULE$) return null;
         AggregateFunction function = aggregate.aggregateFunction();
         boolean isCount = function instanceof Count;
+        if (function instanceof Sum || function instanceof Average) return ofTotal(function, chain);
         if (!isCount && !(function instanceof Min) && !(function instanceof Max)) return null;
         if (function.children().length() != 1) return null;
         Expression argument = (Expression) function.children().head();
@@ -35,4 +43,21 @@ final class AggregateCall {
         if (column == null || (!isCount && !Answer.isRead(column.dataType()))) return null;
         return new AggregateCall(isCount ? "count" : function instanceof Min ? "min" : "max", column);
     }
+
+    private static AggregateCall ofTotal(AggregateFunction function, Chain chain) {
+        if (function.children().length() != 1) return null;
+        Expression argument = (Expression) function.children().head();
+        boolean isUnscaled = argument instanceof UnscaledValue;
+        Expression column = chain.defined(isUnscaled ? (Expression) argument.children().head() : argument);
+        if (column == null || !Totals.isSummed(column.dataType())) return null;
+        return new AggregateCall(function instanceof Sum ? "sum" : "avg", column, isUnscaled);
+    }
+
+    boolean isAverage() { return function.equals("avg"); }
+
+    /** The count of an average's values. */
+    AggregateCall counted() { return new AggregateCall("count", column); }
+
+    /** What is known, in the units that Spark adds. */
+    Known told(Known known) { return isUnscaled ? known.unscaled() : known; }
 }

@@ -2,12 +2,18 @@ package secateur;
 
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.math.BigDecimal;
 
 /** What an aggregate is over the row groups that are left out, as text in Spark's internal form; null without a value. */
 final class Known {
     final String text;
 
     private Known(String text) { this.text = text; }
+
+    /** A decimal by its unscaled value. */
+    Known unscaled() {
+        return text == null ? this : new Known(new BigDecimal(text).unscaledValue().toString());
+    }
 
     static Known[] read(DataInputStream in) throws IOException {
         Known[] found = new Known[in.readInt()];

@@ -11,12 +11,14 @@ import org.apache.spark.sql.catalyst.expressions.Greatest;
 import org.apache.spark.sql.catalyst.expressions.Least;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.collection.Iterator;
 
 /**
- * Answers count, min and max without groups from statistics, as far as these tell; the other row groups are read.
+ * Answers count, min, max, sum and avg without groups from statistics, as far as these tell; the other row groups are
+ * read.
  *
  * An aggregate stays in Spark's plan, over a scan of the rest, and what is known of the row groups that are left out is
  * added to its result as a constant: count(*) + 700, least(min(ts), 5). Sound as FirstRows is, see there.
@@ -81,6 +83,7 @@ final class KnownAggregates {
             if (!numbers.containsKey(key)) {
                 numbers.put(key, Integer.valueOf(calls.size()));
                 calls.add(call);
+                if (call.isAverage()) calls.add(call.counted());
             }
             return true;
         }
@@ -93,7 +96,11 @@ final class KnownAggregates {
     private Expression completed(Expression result, Known[] known) {
         if (result instanceof AggregateExpression) {
             int number = ((Integer) numbers.get(result.canonicalized())).intValue();
-            return with((AggregateExpression) result, (AggregateCall) calls.get(number), known[number]);
+            AggregateCall call = (AggregateCall) calls.get(number);
+            if (!call.isAverage()) return with((AggregateExpression) result, call, call.told(known[number]));
+            if (known[number].text == null) return result;
+            Average own = (Average) ((AggregateExpression) result).aggregateFunction();
+            return Totals.average(own, call.told(known[number]), known[number + 1]);
         }
         List children = new ArrayList();
         for (Iterator all = result.children().iterator(); all.hasNext();) {
@@ -104,6 +111,7 @@ final class KnownAggregates {
 
     private static Expression with(AggregateExpression aggregate, AggregateCall call, Known known) {
         if (known.text == null) return aggregate; // no value in what is left out
+        if (call.function.equals("sum")) return Totals.plus(aggregate, known);
         Literal told = new Literal(Answer.value(known.text, aggregate.dataType()), aggregate.dataType());
         if (call.function.equals("count")) return new Add(aggregate, told);
         List both = Arrays.asList(new Object[] {aggregate, told});

@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
@@ -16,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
@@ -31,8 +31,8 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
 /**
- * Answers count, min and max of groups, and count(DISTINCT), from statistics as far as these tell; the other row groups
- * are read.
+ * Answers count, min, max, sum and avg of groups, and count(DISTINCT), from statistics as far as these tell; the other
+ * row groups are read.
  *
  * The rows that are read are united with one row for every group that is known of the row groups left out, and Spark
  * aggregates both: SELECT k, count(*), min(x) FROM t GROUP BY k is then SELECT k, sum(n), min(m) FROM (SELECT k, 1 AS n,
@@ -129,14 +129,21 @@ final class KnownGroups {
         Expression key = aggregate.canonicalized();
         if (numbers.containsKey(key)) return true;
         numbers.put(key, Integer.valueOf(calls.size()));
-        calls.add(call);
         Expression argument = (Expression) aggregate.aggregateFunction().children().head();
+        boolean isTotal = call.function.equals("sum") || call.isAverage();
+        add(call, isTotal ? Totals.widened(argument) : argument);
+        if (call.isAverage()) add(call.counted(), argument);
+        return true;
+    }
+
+    /** Add a call, and what a row that is read adds to it. */
+    private void add(AggregateCall call, Expression argument) {
+        calls.add(call);
         Expression added = argument;
         if (call.function.equals("count")) added = call.column == null ? (Expression) number(1) : one(argument);
         counted.add(new Alias(
             added, call.function, NamedExpression$.MODULE$.newExprId(), PrunedTable.seq(new ArrayList()),
             Option.empty(), PrunedTable.seq(new ArrayList())));
-        return true;
     }
 
     private static Expression one(Expression argument) {
@@ -160,13 +167,31 @@ final class KnownGroups {
 
     private Expression completedCall(AggregateExpression aggregate) {
         int number = ((Integer) numbers.get(aggregate.canonicalized())).intValue();
-        Attribute added = ((NamedExpression) counted.get(number)).toAttribute();
+        Attribute added = added(number);
         AggregateFunction own = aggregate.aggregateFunction();
+        if (own instanceof Average) {
+            Expression sum = Totals.ofWidened(new Sum(added).toAggregateExpression(), added.dataType());
+            Expression values = new Sum(added(number + 1)).toAggregateExpression();
+            return Totals.average((Average) own, sum, Totals.coalesced(values, number(0)));
+        }
         boolean isCount = own instanceof Count;
         Object function = isCount ? new Sum(added) : own.withNewChildren(listed(added));
         Expression found = (Expression) aggregate.withNewChildren(listed(function));
-        if (!isCount) return found;
-        return new Coalesce(PrunedTable.seq(Arrays.asList(new Object[] {found, number(0)}))); // of no rows
+        if (own instanceof Sum) return Totals.ofWidened(found, added.dataType());
+        return isCount ? Totals.coalesced(found, number(0)) : found; // of no rows
+    }
+
+    private Attribute added(int call) { return ((NamedExpression) counted.get(call)).toAttribute(); }
+
+    /** What is known, row by row, in the units that Spark adds. */
+    private Known[] told(Known[] known) {
+        int width = groups.size() + calls.size();
+        Known[] found = new Known[known.length];
+        for (int i = 0; i < known.length; i++) {
+            int call = i % width - groups.size();
+            found[i] = call < 0 ? known[i] : ((AggregateCall) calls.get(call)).told(known[i]);
+        }
+        return found;
     }
 
     private static Seq listed(Object only) {
@@ -178,7 +203,7 @@ final class KnownGroups {
         List fields = new ArrayList(groups);
         fields.addAll(counted);
         LogicalPlan rows = new Project(PrunedTable.seq(fields), read);
-        LogicalPlan told = LocalRows.of(fields, known);
+        LogicalPlan told = LocalRows.of(fields, told(known));
         return new Union(PrunedTable.seq(Arrays.asList(new Object[] {rows, told})), false, false);
     }
 }

@@ -32,6 +32,7 @@ CALLS = [AggregateCall("count", None, "rows")] + [
     for function in ("count", "min", "max")
     for name in ("id", "k", "f")
 ]
+CALLS += [AggregateCall("sum", Column((name,)), f"sum {name}") for name in ("id", "k", "one")]
 WHERES = ["TRUE", "id >= 20", "id >= 25", "id < 7 OR id > 33", "k IS NULL", "k > 3", "f > 0", "id > 100", "f <=> NULL"]
 
 
@@ -48,7 +49,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
         "f": pa.array([floats[i % 5] if 20 <= i < 40 else None if i % 3 == 0 else i / 2 for i in range(ROWS)]),
     }
     pq.write_table(pa.table(columns), root / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(root)))
+    sec.build_index(sec.open_table(str(root)), sums=["id", "k"])
     return str(root)
 
 
@@ -70,7 +71,7 @@ def number(text: str, call: AggregateCall) -> float:
 def combined(function: str, a: float | None, b: float | None) -> float | None:
     """As Spark combines them: NaN is the greatest, NULL is nothing."""
     known = [value for value in (a, b) if value is not None]
-    if function == "count" or not known:
+    if function in ("count", "sum") or not known:
         return sum(known) if known else None
     nan = [value for value in known if math.isnan(value)]
     if function == "max":
