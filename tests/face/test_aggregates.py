@@ -319,6 +319,8 @@ def test_sums_that_are_kept_are_not_read(events: Any) -> None:
         known = {"s": total, "a": mean, "n": len(rows), "x": sum(odd) if odd else None, "m": max(rows, default=None)}
         assert sec.aggregate(events, asked, where).to_pylist() == [known]
         assert blocks_read(events, asked, where) == read
+        assert sec.aggregate(events, "sum(i) AS s", where).to_pylist() == [{"s": total}]  # no count asks for blocks
+        assert sec.aggregate(events, "avg(i) AS a", where).to_pylist() == [{"a": mean}]
     assert blocks_read(events, "sum(some)") == 10
     sec.refresh_index(events, sums=["some"])
     assert sec.aggregate(events, "sum(some)").to_pylist() == [{"sum(some)": sum(range(0, 1000, 3))}]
