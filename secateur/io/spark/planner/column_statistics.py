@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from secateur.errors import SecateurError
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import internal_texts, text_of
-from secateur.pruning.aggregates.answers import DISTINCT, Aggregate, known_values, null_counts
+from secateur.pruning.aggregates.answers import DISTINCT, Aggregate, known_values
 from secateur.pruning.aggregates.distinct import DistinctValues
+from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
