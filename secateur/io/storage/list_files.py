@@ -68,8 +68,10 @@ class _Listed:
     directories: list[str]
 
 
-def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> ListedFiles:
+def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE, hidden: str = _HIDDEN) -> ListedFiles:
     """List the files below a directory that Spark would read: no part of their path is hidden.
+
+    `hidden` is another regular expression, in the syntax of RE2, for paths that are left out.
 
     Directories are listed level by level, those of a level in parallel, until a level has `wide` of them. Each of these
     is then listed recursively, which takes an object store one request per thousand files instead of one per directory.
@@ -88,8 +90,8 @@ def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> Listed
             answers = list(_answers(filesystem, level, whole, threads))
             parts += answers
             below = [path for answer in answers for path in answer.directories]
-            level = [] if whole else _without_hidden(below, root)
-    return _gathered(parts, root)
+            level = [] if whole else _without_hidden(below, root, hidden)
+    return _gathered(parts, root, hidden)
 
 
 def list_directories(filesystem: FileSystem, directories: Sequence[str]) -> list[ListedFiles]:
@@ -210,14 +212,14 @@ def _infos_of_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[paf
     return infos, versions
 
 
-def _gathered(parts: Sequence[_Listed], root: str) -> ListedFiles:
+def _gathered(parts: Sequence[_Listed], root: str, hidden: str = _HIDDEN) -> ListedFiles:
     paths = _below(chain.from_iterable(listed.paths for listed in parts), root)
     size = np.array(list(chain.from_iterable(listed.size for listed in parts)), np.int64)
     modified = np.array(list(chain.from_iterable(listed.modified for listed in parts)), np.int64)
     witness = np.array(list(chain.from_iterable(listed.witness for listed in parts)), np.int64)
     witness = np.where(witness != 0, witness, drawn(len(witness)))
     order = pc.sort_indices(paths)
-    order = order.filter(_visible(paths).take(order))
+    order = order.filter(_visible(paths, hidden).take(order))
     at = np.from_dlpack(order)
     size, modified, witness = size[at], modified[at], witness[at]
     for array in (size, modified, witness):  # a listing is shared by many queries
@@ -230,9 +232,9 @@ def _below(paths: Iterable[str], root: str) -> pa.Array:
     return strings([path.removeprefix(prefix) for path in paths])
 
 
-def _without_hidden(directories: Sequence[str], root: str) -> list[str]:
-    return strings(directories).filter(_visible(_below(directories, root))).to_pylist()
+def _without_hidden(directories: Sequence[str], root: str, hidden: str) -> list[str]:
+    return strings(directories).filter(_visible(_below(directories, root), hidden)).to_pylist()
 
 
-def _visible(paths: pa.Array) -> pa.Array:
-    return pc.invert(pc.match_substring_regex(paths, _HIDDEN))
+def _visible(paths: pa.Array, hidden: str) -> pa.Array:
+    return pc.invert(pc.match_substring_regex(paths, hidden))

@@ -16,20 +16,15 @@ import pyarrow as pa
 
 from secateur.arrays import flags
 from secateur.errors import StalePlan
-from secateur.index.filters.parquet_bloom import NativeFilters
-from secateur.index.model import IndexedColumn
-from secateur.index.naming import Path
-from secateur.index.zones.page_statistics import PageTable
-from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import FileBlocks, positions_in_file
-from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.listing import METADATA, metadata_of
 from secateur.io.tables.mapped_file import MappedFile, View
+from secateur.io.tables.named_file import NamedFile
 from secateur.io.tables.page_filter import PagePruner
 from secateur.io.tables.places import TablePlaces
 
@@ -73,39 +68,6 @@ class Naming:
     def opened(self, rows: RowGroupReader[ParquetFile]) -> NamedFile | MappedFile:
         """Return a file with the table's columns."""
         return NamedFile(rows, self.schema) if self.view is None else MappedFile(rows, self.view)
-
-
-@dataclass(frozen=True, eq=False)
-class NamedFile(ImmutableFile):
-    """An open file whose columns have the table's names; see :class:`secateur.io.tables.file_source.OpenedFile`."""
-
-    schema: pa.Schema  # the table's columns, with its types
-
-    def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
-        """Return the zone map of a column over the row groups, from the footer only."""
-        return self.source.zone_map(path, type_)
-
-    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
-        """Return the pages of those columns that have a page index in every row group."""
-        return self.source.pages(zone_maps)
-
-    def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
-        """Return the file's own bloom filters of a column."""
-        return self.source.native_filters(path, type_, fpr)
-
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of a row group: top-level columns, in the table's types."""
-        return self.read_selected((row_group,), fields)
-
-    def read_selected(
-        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of some row groups, or all: top-level columns, in the table's types."""
-        return self.rows.read(row_groups, fields, rows)
-
-    def names(self, fields: Sequence[pa.Field]) -> list[str]:
-        """Return the file's names of those columns that it has."""
-        return self.rows.names(fields)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
-    from secateur.io.tables.delta.data_file import NamedFile
     from secateur.io.tables.mapped_file import MappedFile
+    from secateur.io.tables.named_file import NamedFile
 
 _MILLISECOND = 1_000_000  # nanoseconds
 
