@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from secateur.io.storage.list_files import FileSystem
     from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.directory.table import ParquetDirectory
+    from secateur.io.tables.hudi.table import HudiTable
     from secateur.io.tables.iceberg.expressions import BooleanExpression
     from secateur.io.tables.iceberg.table import IcebergTable
     from secateur.io.tables.open import Source
@@ -51,21 +52,22 @@ def open_table(
     version: int | None = None,
     as_of: dt.datetime | str | None = None,
     ref: str | None = None,
+    read_optimized: bool = False,
     index_location: str | None = None,
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
-) -> ParquetDirectory | IcebergTable | DeltaTable:
-    """Open a table: Parquet files, an Iceberg table, or a Delta table.
+) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
+    """Open a table: Parquet files, an Iceberg table, a Delta table, or a Hudi table.
 
     A directory is a path, a URI of a filesystem that pyarrow knows, or a path on `filesystem`. Nested directories and
     Hive partitions are recognised. An Iceberg table is an identifier (``"prod.db.events"``, resolved by the catalogs
     configured for PyIceberg, or ``"db.events"`` with `catalog`), a metadata file, the table's directory without any
     catalog, or a PyIceberg table. A Delta table is a directory with a ``_delta_log``, or an open table of the library
-    ``deltalake``, which is read at the version that it has loaded. Some Parquet files are a table too: a list of them,
-    a pattern (``"lake/2026-*/*.parquet"``; ``**`` is any directories), or a ``pyarrow.dataset``; their index lies at
-    `index_location`.
+    ``deltalake``, which is read at the version that it has loaded. A Hudi table is a directory with a ``.hoodie``. Some
+    Parquet files are a table too: a list of them, a pattern (``"lake/2026-*/*.parquet"``; ``**`` is any directories),
+    or a ``pyarrow.dataset``; their index lies at `index_location`.
 
     Parameters
     ----------
@@ -82,8 +84,12 @@ def open_table(
     catalog
         A PyIceberg catalog, its name, or its properties.
     snapshot_id, version, as_of, ref
-        Read the Iceberg table at this snapshot, the Delta table at this version, either as it was at this time (UTC if
-        it names no zone), or the Iceberg table at this branch or tag. By default as it is now.
+        Read the Iceberg table at this snapshot, the Delta table at this version, the Hudi table at this instant, any of
+        them as it was at this time (UTC if it names no zone), or the Iceberg table at this branch or tag. By default as
+        it is now.
+    read_optimized
+        Read the base files of a Hudi table alone: the rows as of the last compactions. By default a table with rows in
+        log files raises UnsupportedTable.
     index_location
         Where the index is; by default ``_secateur`` beside the data.
     freshness
@@ -116,7 +122,7 @@ def open_table(
         return open_named(
             spark,
             str(location),
-            Moment(snapshot_id, as_of, ref, version),
+            Moment(snapshot_id, as_of, ref, version, read_optimized),
             index_location=index_location,
             freshness=freshness,
             disk_cache=disk_cache,
@@ -124,7 +130,7 @@ def open_table(
     return open_at(
         location,
         catalog,
-        Moment(snapshot_id, as_of, ref, version),
+        Moment(snapshot_id, as_of, ref, version, read_optimized),
         index_location=index_location,
         filesystem=filesystem,
         schema=schema,

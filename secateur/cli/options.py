@@ -39,6 +39,7 @@ class TableArguments:
     as_of: str | None = None
     ref: str | None = None
     version: int | None = None
+    read_optimized: bool = False
     index_location: str | None = None
     cluster: Cluster | None = None  # None: without Spark
 
@@ -64,6 +65,7 @@ class TableArguments:
                 as_of=self.as_of,
                 ref=self.ref,
                 version=self.version,
+                read_optimized=self.read_optimized,
                 index_location=self.index_location,
             )
         except SecateurError:
@@ -86,6 +88,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         as_of: str | None,
         ref: str | None,
         version: int | None,
+        read_optimized: bool,
         index_location: str | None,
         with_spark: bool,
         master: str | None,
@@ -98,7 +101,8 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError("--master and --remote name two clusters")
         wanted = with_spark or master or remote or conf
         cluster = Cluster(master, remote, settings_of(conf)) if wanted else None
-        source = TableArguments(path, catalog, snapshot_id, as_of, ref, version, index_location, cluster)
+        moment = (snapshot_id, as_of, ref, version, read_optimized)
+        source = TableArguments(path, catalog, *moment, index_location, cluster)
         return command(source=source, **others)
 
     for parameter in reversed(_TABLE_PARAMETERS):
@@ -107,8 +111,8 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moment(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
-    """Validate a time."""
-    if text is not None:
+    """Validate a time, or an instant of Hudi."""
+    if text is not None and not text.isdecimal():
         try:
             dt.datetime.fromisoformat(text)
         except ValueError:
@@ -121,8 +125,9 @@ _TABLE_PARAMETERS = (
     click.option("--catalog", metavar="NAME", help="The catalog of PyIceberg in which PATH names an Iceberg table."),
     click.option("--snapshot-id", type=int, metavar="ID", help="Read this snapshot of an Iceberg table."),
     click.option("--as-of", callback=_moment, metavar="TIME", help="Read what was current then; UTC without a zone."),
-    click.option("--version", type=int, metavar="N", help="Read this version of a Delta table."),
+    click.option("--version", type=int, metavar="N", help="Read this version of a Delta table, or instant of Hudi."),
     click.option("--ref", metavar="NAME", help="Read this branch or tag of an Iceberg table."),
+    click.option("--read-optimized", is_flag=True, help="Read a Hudi table's base files, without its log files."),
     click.option(
         "--index-location",
         metavar="DIR",

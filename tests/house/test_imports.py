@@ -24,7 +24,7 @@ from tests.support.package_modules import (
 
 LAYERS = ("arrays, errors, forks, ragged and values", "pruning", "index", "io", "the public face")
 
-ICEBERG_ROOM = "iceberg"
+ICEBERG_ROOM, HUDI_ROOM = "iceberg", "hudi"
 MAY_OPEN_FILES = {"secateur.cli", "secateur.demo"}  # besides all of io
 FILE_LIBRARIES = ("pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet")
 OPENERS = {"bz2", "codecs", "gzip", "io", "lzma", "os"}  # modules with a function open()
@@ -47,6 +47,8 @@ def objections(module: Module, imported: str) -> Iterator[str]:
         yield "Spark is imported only in io/spark, in index/build/spark_{tasks,calls}.py and in the public face"
     if is_in(imported, "pyiceberg") and ICEBERG_ROOM not in module.name.split("."):
         yield "PyIceberg, which need not be there, is imported only in folders named iceberg"
+    if is_in(imported, "fastavro") and HUDI_ROOM not in module.name.split("."):
+        yield "fastavro, which need not be there, is imported only in folders named hudi"
     if any(is_in(imported, library) for library in FILE_LIBRARIES) and not may_open_files(module):
         yield "files are opened only in io"
 
@@ -114,6 +116,7 @@ WRONG = [
     ("index/spark/codec.py", "import pyspark.sql as sql", "pyspark.sql"),
     ("io/build.py", "import pyspark", "pyspark"),
     ("planning.py", "from pyiceberg.expressions import EqualTo", "pyiceberg.expressions.EqualTo"),
+    ("io/tables/delta/actions.py", "import fastavro", "fastavro"),
     ("index/container/index_file.py", "from py4j.protocol import Py4JError", "py4j.protocol.Py4JError"),
     ("pruning/leaf.py", "import pyarrow.parquet as pq", "pyarrow.parquet"),
     ("index/container/index_file.py", "from pyarrow import fs", "pyarrow.fs"),
@@ -139,6 +142,7 @@ RIGHT = [
     ("index/build/spark_tasks.py", "import pyspark"),
     ("io/spark/to_spark.py", "from pyspark.sql import DataFrame"),
     ("io/tables/iceberg/expressions.py", "import pyiceberg.expressions"),
+    ("io/tables/hudi/commits.py", "def f():\n    import fastavro"),
     (
         "io/storage/index_store.py",
         "import pyarrow.fs\nimport pyarrow.parquet\nopen('x')\nfrom secateur.index import codec",

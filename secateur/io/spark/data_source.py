@@ -10,7 +10,8 @@ index. Options, beside ``path`` (or ``load(path)``):
 ``index_location``  location of the index, if not beside the data
 ``catalog``         of an Iceberg table with the path as identifier: a name in PyIceberg's configuration
 ``snapshot_id``, ``as_of``, ``ref``  the snapshot to read, by id, time, or branch or tag
-``version``         that of a Delta table to read
+``version``         that of a Delta table to read, or an instant of a Hudi table
+``read_optimized``  true: of a Hudi table the base files alone, as of the last compactions
 ``since``           only rows of files that came after this snapshot; a stream begins after it
 ``skip_changes``    of a stream, true: go on without the rows of snapshots that change or remove rows
 ``use_index``       false: read every block that footers do not rule out
@@ -52,7 +53,7 @@ from secateur.pruning.report import Faults
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-MOMENT_OPTIONS = ("snapshot_id", "as_of", "version")
+MOMENT_OPTIONS = ("snapshot_id", "as_of", "version", "read_optimized")
 OPTIONS = (
     *("path", "predicate", "pushdown", "index_location", "catalog", *MOMENT_OPTIONS, "ref", "since"),
     *("skip_changes", "use_index", "time_zone", "ansi"),
@@ -77,7 +78,8 @@ class SecateurDataSource(DataSource):
         for name in ("path", "index_location"):
             _require_no_secrets(name, self.options.get(name))
         snapshot_id, version = self._number("snapshot_id"), self._number("version")
-        moment = Moment(snapshot_id, self.options.get("as_of"), self.options.get("ref"), version)
+        read_optimized = self._flag("read_optimized", default=False)
+        moment = Moment(snapshot_id, self.options.get("as_of"), self.options.get("ref"), version, read_optimized)
         return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
 
     def schema(self) -> StructType:

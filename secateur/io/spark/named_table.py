@@ -1,4 +1,4 @@
-"""Open the table that Spark's catalog knows by a name: of Parquet files, of Iceberg, or of Delta.
+"""Open the table that Spark's catalog knows by a name: of Parquet files, of Iceberg, of Delta, or of Hudi.
 
 The catalog tells provider, location, schema and partitions; files and metadata are read here, and not by Spark.
 """
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.directory.table import ParquetDirectory
+    from secateur.io.tables.hudi.table import HudiTable
     from secateur.io.tables.iceberg.table import IcebergTable
 
 _DETAILS = "# Detailed Table Information"
@@ -80,7 +81,7 @@ def open_named(
     index_location: str | None,
     freshness: float | dt.timedelta | None,
     disk_cache: DiskCache | None,
-) -> ParquetDirectory | IcebergTable | DeltaTable:
+) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open a table by its name in Spark's catalog; see :func:`secateur.open_table`.
 
     Raises TableNotFound, UnsupportedTable for views and tables of other providers, by name.
@@ -92,7 +93,7 @@ def open_named(
             if moment != Moment():
                 raise ValueError(f"{name} is a table of Parquet files, which has no snapshots to choose from")
             return _of_parquet(spark, entry, rest)
-        case "delta":
+        case "delta" | "hudi":
             return open_at(entry.location, None, moment, filesystem=None, schema=None, **rest)
         case "iceberg":
             return open_iceberg_by(_iceberg_source(spark, entry), moment, **rest)

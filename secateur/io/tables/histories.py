@@ -19,6 +19,12 @@ def history_of(table: TableSnapshot) -> History:
         from secateur.io.tables.delta.history import DeltaHistory
 
         return DeltaHistory(table)
+    from secateur.io.tables.hudi.snapshot import HudiSnapshot
+
+    if isinstance(table, HudiSnapshot):
+        from secateur.io.tables.hudi.history import HudiHistory
+
+        return HudiHistory(table)
     from secateur.io.tables.iceberg.history import IcebergHistory  # PyIceberg may be missing
     from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.storage.list_files import FileSystem
     from secateur.io.tables.delta.table import DeltaTable
+    from secateur.io.tables.hudi.table import HudiTable
     from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
     from secateur.io.tables.table import Table
 
@@ -35,17 +36,21 @@ if TYPE_CHECKING:
         str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset | PyIcebergTable | DeltaLakeTable
     )
 
-DIRECTORY, ICEBERG, DELTA = "directory", "iceberg", "delta"
+DIRECTORY, ICEBERG, DELTA, HUDI = "directory", "iceberg", "delta", "hudi"
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The requested snapshot, for formats that have snapshots: by id or version, time, branch or tag."""
+    """The requested snapshot, for formats that have snapshots: by id or version, time, branch or tag.
+
+    Of a Hudi table also the view: its base files alone, or what log files add to them.
+    """
 
     snapshot_id: int | None = None
     as_of: dt.datetime | str | None = None
     ref: str | None = None
     version: int | None = None
+    read_optimized: bool = False
 
 
 def open_at(
@@ -58,7 +63,7 @@ def open_at(
     schema: pa.Schema | None,
     freshness: float | dt.timedelta | None,
     disk_cache: DiskCache | None,
-) -> ParquetDirectory | IcebergTable | DeltaTable:
+) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open the table at a location; see :func:`secateur.open_table`."""
     recognition = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
     if recognition.format == DELTA:
@@ -77,6 +82,25 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
+    if recognition.format == HUDI:
+        if schema is not None:
+            raise ValueError("leave out schema: a Hudi table has its own")
+        if replace(moment, as_of=None, version=None, read_optimized=False) != Moment():
+            raise ValueError("a Hudi table has instants: choose one by version= or as_of=")
+        from secateur.io.tables.hudi.open import open_hudi
+
+        return open_hudi(
+            os.fspath(cast("str", location)),
+            version=moment.version,
+            as_of=moment.as_of,
+            read_optimized=moment.read_optimized,
+            index_location=index_location,
+            filesystem=filesystem,
+            freshness=freshness,
+            disk_cache=disk_cache,
+        )
+    if moment.read_optimized:
+        raise ValueError(f"{_redacted(location)} is no Hudi table: leave out read_optimized")
     if recognition.format == ICEBERG:
         if schema is not None or filesystem is not None:
             raise ValueError("leave out schema and filesystem: an Iceberg table has its own")
@@ -135,7 +159,7 @@ def open_iceberg_by(
 
     Raises UnsupportedTable if PyIceberg is not installed, TableNotFound, UnknownSnapshot, ValueError.
     """
-    if moment.version is not None:
+    if moment.version is not None or moment.read_optimized:
         raise ValueError("an Iceberg table has snapshots: choose one by snapshot_id=, as_of= or ref=")
     opening = _iceberg_opening()
     opened: IcebergTable = opening.open_iceberg(
@@ -161,8 +185,8 @@ class Recognised:
 def recognised(location: object, filesystem: FileSystem | None = None) -> Recognised:
     """Recognise the format of a table by the form of its location, or by the metadata that lies there.
 
-    A table with a Delta log is a Delta table, whatever metadata is kept beside it for readers of Iceberg. Raises
-    TableNotFound, AccessDenied, ValueError.
+    A table with a Delta log is a Delta table, whatever metadata is kept beside it for readers of other formats; one
+    with Hudi's metadata is then a Hudi table. Raises TableNotFound, AccessDenied, ValueError.
     """
     if not isinstance(location, str | os.PathLike):
         return _of_object(location, filesystem)
@@ -176,7 +200,15 @@ def recognised(location: object, filesystem: FileSystem | None = None) -> Recogn
         return Recognised(ICEBERG if _iceberg_opening().known_catalog(place) else DIRECTORY)
     redacted, resolved, root = resolve_location(place, filesystem)
     look = look_at(resolved, root, redacted)
-    return Recognised(DELTA if look.has_commits else ICEBERG if look.is_iceberg else DIRECTORY, look)
+    return Recognised(_format_of(look), look)
+
+
+def _format_of(look: TableLook) -> str:
+    if look.has_commits:
+        return DELTA
+    if look.is_hudi:
+        return HUDI
+    return ICEBERG if look.is_iceberg else DIRECTORY
 
 
 def _of_object(source: Any, filesystem: FileSystem | None) -> Recognised:

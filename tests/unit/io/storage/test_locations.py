@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from secateur.errors import IndexConflict, TableNotFound, UnsupportedTable
+from secateur.errors import IndexConflict, TableNotFound
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import resolve_location
 from tests.support.tables import write_file
@@ -66,7 +66,7 @@ def test_an_index_apart_from_the_data(spark: SparkSession, lake: Path, tmp_path:
     ("marker", "error", "message"),
     [
         ("_delta_log/0.json", TableNotFound, "has a _delta_log without a commit"),
-        (".hoodie/properties", UnsupportedTable, "Hudi"),
+        (".hoodie/properties", TableNotFound, "Hudi"),
     ],
 )
 def test_tables_of_other_formats_are_no_directories(
