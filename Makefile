@@ -32,6 +32,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
     spark/test_enable_iceberg.py spark/test_enable_iceberg_groups.py \
     spark/test_enable_iceberg_planning.py laws/test_tpch_iceberg.py \
     spark/test_named_tables.py)
+NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench conformance docs site fuzz fuzz-decoders clean lock
@@ -62,6 +63,7 @@ spark35: $(if $(SPARK35_PYTHON),$(SPARK35)/.installed) ## the hand-off on Spark 
 	$(if $(SPARK35_PYTHON),$(SPARK35)/bin/python $(SHARED) $(NEEDS_SPARK35) \
 	    $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_SPARK35_FULL)),\
 	    @echo "Spark 3.5 is left out: it needs Python 3.11" >&2)
+	$(if $(SPARK35_PYTHON),$(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(SPARK35)/bin/python $(SHARED) $(NEEDS_HUDI)))
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check

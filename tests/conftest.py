@@ -17,6 +17,8 @@ from secateur.io.scan.kept import answers
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.session import local_session
 from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
+from tests.support.hudi_runtime import CATALOG as HUDI_CATALOG
+from tests.support.hudi_runtime import HudiRuntime, hudi_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
 from tests.support.iceberg_tables import catalog_in
 from tests.support.older_spark import as_in_spark_4
@@ -38,6 +40,7 @@ MARKS = {
     "spark": "spark",
     "iceberg": "iceberg",
     "delta": "delta",
+    "hudi": "hudi",
     "s3": "s3",
 }  # fixture -> the mark of the tests that take it
 
@@ -102,6 +105,12 @@ def delta_jars(request: pytest.FixtureRequest) -> DeltaRuntime:
     return delta_runtime() if is_asked(request, "delta") else DeltaRuntime((), "no test asks for it")
 
 
+@pytest.fixture(scope="session")
+def hudi_bundle(request: pytest.FixtureRequest) -> HudiRuntime:
+    """Hudi's bundle, which is looked for where a test asks for it."""
+    return hudi_runtime() if is_asked(request, "hudi") else HudiRuntime(None, "no test asks for it")
+
+
 def is_asked(request: pytest.FixtureRequest, name: str) -> bool:
     """Whether some test of this run takes a fixture."""
     return any(name in getattr(item, "fixturenames", ()) for item in request.session.items)
@@ -124,7 +133,11 @@ def s3(s3_port: socket.socket) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def spark(
-    tmp_path_factory: pytest.TempPathFactory, runtime: Runtime, delta_jars: DeltaRuntime, s3_port: socket.socket
+    tmp_path_factory: pytest.TempPathFactory,
+    runtime: Runtime,
+    delta_jars: DeltaRuntime,
+    hudi_bundle: HudiRuntime,
+    s3_port: socket.socket,
 ) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
 
@@ -132,6 +145,7 @@ def spark(
     ``x = 0.0`` and ``x = -0.0`` in one projection for the same and then uses the result before it is computed.
     """
     of_formats = delta_jars.with_settings(runtime.settings(str(tmp_path_factory.mktemp("lake"))))
+    of_formats = hudi_bundle.with_settings(of_formats)
     session = local_session(
         spark_sql_parquet_filterPushdown="false",
         spark_sql_subexpressionElimination_enabled="false",
@@ -167,6 +181,18 @@ def delta(spark: SparkSession, delta_jars: DeltaRuntime) -> SparkSession:
     session.conf.set(*CATALOG)
     for name in ("databricks.delta.snapshotPartitions", "sql.sources.parallelPartitionDiscovery.parallelism"):
         session.conf.set(f"spark.{name}", "2")  # tables are small
+    for name in ("spark.sql.parquet.filterPushdown", "spark.sql.subexpressionElimination.enabled"):
+        session.conf.set(name, "false")
+    return session
+
+
+@pytest.fixture(scope="session")
+def hudi(spark: SparkSession, hudi_bundle: HudiRuntime) -> SparkSession:
+    """A session of the same Spark with Hudi's SQL and its catalog."""
+    if hudi_bundle.jar is None:
+        pytest.skip(hudi_bundle.reason)
+    session = spark.newSession()
+    session.conf.set(*HUDI_CATALOG)
     for name in ("spark.sql.parquet.filterPushdown", "spark.sql.subexpressionElimination.enabled"):
         session.conf.set(name, "false")
     return session
