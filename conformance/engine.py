@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-PARQUET, ICEBERG, DELTA = "parquet", "iceberg", "delta"
-FORMATS = (PARQUET, ICEBERG, DELTA)
+PARQUET, ICEBERG, DELTA, HUDI = "parquet", "iceberg", "delta", "hudi"
+FORMATS = (PARQUET, ICEBERG, DELTA, HUDI)
 ROW_ID = "rid"  # the column that every table has: a number of its own for every row
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from conformance.delta import DeltaTable
 from conformance.directory import DirectoryTable
-from conformance.engine import DELTA, ICEBERG, Engine
+from conformance.engine import DELTA, HUDI, ICEBERG, Engine
 from conformance.exam import Exam, NotApplicable, Wrong
+from conformance.hudi import HudiTable
 from conformance.iceberg import IcebergTable
 from conformance.oracle import Oracle
 from conformance.registry import BugClass, Case
@@ -59,7 +60,8 @@ def new_table(case: Case, format: str, directory: Path, exam: Exam) -> Table:
     directory.mkdir()
     if format == ICEBERG:
         return IcebergTable(directory, exam, case.partitioned_by, case.version)
-    return (DeltaTable if format == DELTA else DirectoryTable)(directory, exam, case.partitioned_by)
+    tables: dict[str, type[Table]] = {DELTA: DeltaTable, HUDI: HudiTable}
+    return tables.get(format, DirectoryTable)(directory, exam, case.partitioned_by)
 
 
 def run_all(engine: Engine, oracle: Oracle, classes: Collection[BugClass], formats: Collection[str]) -> list[Result]:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conformance.delta import DeltaTable
-from conformance.engine import DELTA, ICEBERG, PARQUET
+from conformance.engine import DELTA, HUDI, ICEBERG, PARQUET
+from conformance.hudi import HudiTable
 from conformance.iceberg import IcebergTable
 from conformance.iceberg_log import Entry
 from conformance.registry import bug_class
@@ -254,6 +255,23 @@ def the_log_is_checkpointed(table: DeltaTable) -> None:
         table.log.path(version).unlink()
     table.drop_index()
     table.ask(POINTS, "a checkpoint alone")
+
+
+@C6.case(HUDI)
+def the_timeline_is_archived(table: HudiTable) -> None:
+    """Of old commits, the files stay and their names alone tell the instants."""
+    three_files(table)
+    table.rewrite(["1.parquet"], {"1.parquet": numbered(10, a=range(10, 20), s=["z"] * 10)}, row_group_size=5)
+    table.ask(POINTS, "the first commits are there")
+    table.index(look_up=["a"])
+    table.archive(keep=2)
+    table.ask_around_a_refresh(POINTS, "the first commits were archived")
+    table.write({"late.parquet": numbered(30, a=[3, 25, 99], s=["x", None, "x"])})
+    table.delete(3, 25)
+    table.archive(keep=1)
+    table.ask_around_a_refresh(POINTS, "all commits but the last were archived")
+    table.drop_index()
+    table.ask(POINTS, "there is no index")
 
 
 @C6.case(PARQUET)

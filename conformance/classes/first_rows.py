@@ -6,7 +6,7 @@ import math
 
 import pyarrow as pa
 
-from conformance.classes.pages_and_deletes import NO_DELETES
+from conformance.classes.pages_and_deletes import NO_DELETES, NO_LOG_FILES
 from conformance.engine import ICEBERG, FirstRows, Question, Rows
 from conformance.footers import MAX_VALUE, MIN_VALUE, NULL_COUNT, without
 from conformance.iceberg import IcebergTable
@@ -105,6 +105,7 @@ C59 = bug_class(
     "Limits that count what does not count",
     "Deleted rows, or NULLs, filled a limit; overlap was looked for in the neighbour alone.",
     parquet=NO_DELETES,
+    hudi=NO_LOG_FILES,
 )
 
 

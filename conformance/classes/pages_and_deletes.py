@@ -36,12 +36,14 @@ def pages_that_end_at_other_rows(table: Table) -> None:
 
 
 NO_DELETES = "a directory has no rows that its files hold and that are deleted"
+NO_LOG_FILES = "base files hold no deleted rows, and file groups with log files are refused"
 
 C42 = bug_class(
     42,
     "What changed since, kept beside the base",
     "A base file was pruned, and with it the newer versions of its rows that lay elsewhere.",
     parquet=NO_DELETES,
+    hudi=NO_LOG_FILES,
 )
 
 
@@ -103,6 +105,7 @@ C43 = bug_class(
     "A row's own id, which survives a rewrite, was used as its address.",
     parquet="a directory has no row ids",
     delta="row ids are not read",
+    hudi="rows have keys, and no ids",
 )
 
 
@@ -129,6 +132,7 @@ C44 = bug_class(
     "Deleted rows in aggregates and positions",
     "Bounds and counts of files with deletion vectors were taken for those of their live rows.",
     parquet=NO_DELETES,
+    hudi=NO_LOG_FILES,
 )
 AGGREGATES = [
     Aggregate(("count(*)", "count(a)", "min(a)", "max(a)")),

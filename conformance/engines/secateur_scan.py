@@ -13,6 +13,7 @@ import secateur as sec
 from conformance.engine import (
     DELTA,
     FORMATS,
+    HUDI,
     ROW_ID,
     Aggregate,
     Answer,
@@ -43,7 +44,7 @@ def options_of(place: Place) -> dict[str, object]:
 
 
 def _opened(place: Place) -> Table:
-    if place.format == DELTA:
+    if place.format in (DELTA, HUDI):
         return sec.open_table(place.directory, version=place.snapshot_id)
     return sec.open_table(place.directory, snapshot_id=place.snapshot_id)
 
