@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).parent.parent.parent  # modules are imported from here
 MOST_SECONDS_TO_END = 10
@@ -23,14 +23,14 @@ class Partner:
     """A running helper process."""
 
     process: subprocess.Popen[str]
+    questions: IO[str]
+    answers: IO[str]
 
     def ask(self, question: Any) -> Any:
         """Send a question and return the answer. Raises RuntimeError if the process has ended instead."""
-        assert self.process.stdin is not None, "it was made with a pipe"
-        assert self.process.stdout is not None, "it was made with a pipe"
-        self.process.stdin.write(json.dumps(question) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        self.questions.write(json.dumps(question) + "\n")
+        self.questions.flush()
+        answer = self.answers.readline()
         if not answer:
             raise RuntimeError(f"{self.process.args!r} ended with {self.process.wait()} instead of an answer")
         return json.loads(answer)
@@ -42,10 +42,10 @@ def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Ite
     command = [sys.executable, "-m", module, *arguments]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, cwd=ROOT, env={**environment}, text=True, start_new_session=True, **pipes)
+    assert process.stdin is not None and process.stdout is not None, "it was made with pipes"
     try:
-        yield Partner(process)
+        yield Partner(process, process.stdin, process.stdout)
     finally:
-        assert process.stdin is not None, "it was made with a pipe"
         process.stdin.close()  # the partner then ends by itself
         try:
             process.wait(MOST_SECONDS_TO_END)

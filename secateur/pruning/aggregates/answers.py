@@ -72,6 +72,12 @@ class Aggregate:
     name: str
 
     @property
+    def argument(self) -> Field:
+        """The field whose values are aggregated: of any function but a COUNT of rows."""
+        assert self.field is not None, "only COUNT is one over rows"
+        return self.field
+
+    @property
     def type(self) -> pa.DataType:
         """The result type."""
         if self.field is None:
@@ -105,8 +111,7 @@ class Aggregate:
             case DistinctValues():
                 return result.count
             case Total():
-                assert self.field is not None, "totals are of a field"
-                return (result.sum_of if self.function == SUM else result.average_of)(self.field.type)
+                return (result.sum_of if self.function == SUM else result.average_of)(self.argument.type)
             case _:
                 return result
 
@@ -157,13 +162,12 @@ class Side:
 
 def side_of(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Side:
     """Return the bounds for MIN or MAX; all rows of `complete` blocks count."""
-    assert aggregate.field is not None, "MIN and MAX are of a field"
-    kind, greatest = ordered_kind(aggregate.field.type), aggregate.function == MAX
-    zones = blocks.zones(aggregate.field) or unknown_zones(kind, len(blocks))
-    nulls = null_counts(aggregate.field, blocks)
+    field, greatest = aggregate.argument, aggregate.function == MAX
+    zones = blocks.zones(field) or unknown_zones(ordered_kind(field.type), len(blocks))
+    nulls = null_counts(field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)
-    exact = complete & has_value & is_value(zones, aggregate.field.type, greatest)
-    return Side(fronts_of(OrderColumn(aggregate.field, descending=greatest, nulls_first=False), zones), exact)
+    exact = complete & has_value & is_value(zones, field.type, greatest)
+    return Side(fronts_of(OrderColumn(field, descending=greatest, nulls_first=False), zones), exact)
 
 
 def known_counts(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> np.ndarray:
@@ -206,10 +210,9 @@ class KnownValues:
 
 def known_values(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> KnownValues:
     """Return the values of blocks that have one or none; all rows of `complete` blocks count."""
-    assert aggregate.field is not None, "different values are those of a field"
-    type_ = aggregate.field.type
-    zones = blocks.zones(aggregate.field) or unknown_zones(ordered_kind(type_), len(blocks))
-    nulls = null_counts(aggregate.field, blocks)
+    field, type_ = aggregate.argument, aggregate.argument.type
+    zones = blocks.zones(field) or unknown_zones(ordered_kind(type_), len(blocks))
+    nulls = null_counts(field, blocks)
     has_value = complete & (nulls >= 0) & (nulls < blocks.row_count) & has_one_value(zones)
     return KnownValues(has_value | (complete & (nulls == blocks.row_count)), has_value, zones.lower, type_)
 

@@ -89,8 +89,7 @@ class _KnownSums:
 
     def of_runs(self, order: np.ndarray, sizes: np.ndarray) -> pa.Array:
         """Return the sum over runs of known blocks, as :class:`_KnownTotals` does. Raises EvaluationError."""
-        assert self.aggregate.field is not None, "totals are of a field"
-        starts, type_ = np.cumsum(sizes) - sizes, self.aggregate.field.type
+        starts, type_ = np.cumsum(sizes) - sizes, self.aggregate.argument.type
         sums = self.sums.sums.take(order).totals(starts)
         counts = np.add.reduceat(self.sums.counts[order], starts).tolist() if len(starts) else []
         values = [Total(*pair).sum_of(type_) for pair in zip(sums, counts, strict=True)]
@@ -100,12 +99,10 @@ class _KnownSums:
 def _known_totals(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> _KnownTotals | _KnownSums:
     """Return what statistics tell of an aggregate over each block, all of whose rows count if it is `complete`."""
     if aggregate.function in TOTALS:
-        assert aggregate.field is not None, "totals are of a field"
-        return _KnownSums(aggregate, known_sums(aggregate.field, blocks, complete))
+        return _KnownSums(aggregate, known_sums(aggregate.argument, blocks, complete))
     if aggregate.function == COUNT:
         counts = known_counts(aggregate, blocks, complete).astype(np.int64)
         return _KnownTotals(aggregate, counts >= 0, counts)
-    assert aggregate.field is not None, "MIN and MAX are of a field"
     side = side_of(aggregate, blocks, complete)
-    is_null = complete & (null_counts(aggregate.field, blocks) == blocks.row_count)
+    is_null = complete & (null_counts(aggregate.argument, blocks) == blocks.row_count)
     return _KnownTotals(aggregate, side.exact | is_null, side.exact.astype(np.int64), side.fronts.keys)

@@ -24,16 +24,15 @@ def is_order_free(aggregate: Aggregate, blocks: Blocks) -> bool:
     greater of the bounds, which the type of the column bounds too. If these products for all blocks add up to less than
     the limit of the type, no sum on the way overflows, nor is one rounded.
     """
-    if aggregate.function not in TOTALS or aggregate.field is None:
+    if aggregate.function not in TOTALS:
         return True
-    most = float((blocks.row_count * _greatest(aggregate.field, blocks)).sum()) * ROUNDED_UP
+    most = float((blocks.row_count * _greatest(aggregate.argument, blocks)).sum()) * ROUNDED_UP
     return most < _limit(aggregate)
 
 
 def _limit(aggregate: Aggregate) -> float:
     """Return the absolute value from which a sum is rounded or overflows where Spark adds, unscaled."""
-    assert aggregate.field is not None, "totals are of a field"
-    type_ = aggregate.field.type
+    type_ = aggregate.argument.type
     if not pa.types.is_decimal128(type_):
         return EXACT_DOUBLE if aggregate.function == AVG else 2.0**63
     in_double = aggregate.function == AVG and type_.precision + MORE_IN_AVERAGE <= EXACT_IN_DOUBLE

@@ -79,11 +79,16 @@ def opened(table: Table, zone_name: str) -> OpenedTable:
     return opened_table
 
 
+def _snapshot_of(opened_table: OpenedTable) -> IcebergSnapshot:
+    assert isinstance(opened_table.table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
+    return opened_table.table
+
+
 def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
     """Return the columns that have the same name, field id and type in Iceberg's scan and in the open snapshot."""
-    assert isinstance(opened_table.table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
+    snapshot = _snapshot_of(opened_table)
     scanned = {field.name: field for field in Schema.model_validate_json(files.schema).fields}
-    known = {field.name: field for field in opened_table.table.schema_of.fields}
+    known = {field.name: field for field in snapshot.schema_of.fields}
     return pa.schema(
         [
             field
@@ -125,8 +130,7 @@ def tasks_reply(scan: PlannedScan, number: int) -> bytes:
 
     If many files survive, Iceberg's own planning is as fast: -1 instead of their number.
     """
-    table = scan.opened.table
-    assert isinstance(table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
+    table = _snapshot_of(scan.opened)
     most = max(FEW_FILES, len(scan.opened.listing.size) // ONE_IN)
     if len(scan.file_ordinals) > most or _has_encrypted_deletes(scan):
         return _head(scan, number) + struct.pack(">i", -1)
@@ -136,8 +140,7 @@ def tasks_reply(scan: PlannedScan, number: int) -> bytes:
 
 def ranges_reply(scan: PlannedScan, number: int) -> bytes:
     """Encode the surviving files of a snapshot: their paths and ranges."""
-    table = scan.opened.table
-    assert isinstance(table, IcebergSnapshot), "opened by the metadata file of Iceberg's scan"
+    table = _snapshot_of(scan.opened)
     return _named(scan, number, read_tasks(scan, table))
 
 

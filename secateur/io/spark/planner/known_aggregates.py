@@ -87,10 +87,7 @@ def _encoded(result: Result) -> bytes:
 
 def _known_result(aggregate: Aggregate, result: Result) -> Result:
     """Return what Java is told of a result: of an average, its sum."""
-    if not isinstance(result, Total):
-        return result
-    assert aggregate.field is not None, "totals are of a field"
-    return result.sum_of(aggregate.field.type)
+    return result.sum_of(aggregate.argument.type) if isinstance(result, Total) else result
 
 
 def _texts(values: pa.Array) -> list[bytes]:
