@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 NIGHTLY = PROFILE == "nightly"
 FULL = NIGHTLY or PROFILE == "full"
-SHARE = {"fast": 1 / 20, "quick": 1 / 8, "full": 1, "nightly": 10}[PROFILE]  # of the examples that a test names
+SHARE = {"fast": 1 / 20, "quick": 1 / 10, "full": 1, "nightly": 10}[PROFILE]  # of the examples that a test names
 FEWEST = 2  # the first example that is drawn is the simplest there is
 
 Amount = TypeVar("Amount")
