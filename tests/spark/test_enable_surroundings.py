@@ -132,7 +132,7 @@ def test_a_cancelled_query_harms_no_other(spark: SparkSession, root: Path) -> No
         started.set()
         try:
             spark.sql(
-                "SELECT sum(hash(a.id, b.id, c.id)) FROM some a CROSS JOIN some b CROSS JOIN some c WHERE a.id < 1500"
+                "SELECT sum(hash(a.id, b.id, c.id)) FROM some a CROSS JOIN some b CROSS JOIN some c WHERE a.id < 400"
             ).collect()
         except Exception as error:
             errors.append(str(error))
