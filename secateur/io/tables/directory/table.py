@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +16,9 @@ from secateur.errors import InvalidParquet, StalePlan, TableNotFound
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.footer_progress import with_progress
-from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.byte_ranges import files_at_once
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
-from secateur.io.storage.file_version import ListedFile, still_listed
+from secateur.io.storage.file_version import ListedFile
 from secateur.io.storage.index_location import index_store
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.list_files import FileSystem
@@ -37,12 +35,11 @@ from secateur.io.tables.freshness import seconds_of
 from secateur.io.tables.listing import METADATA, Listing, metadata_of
 from secateur.io.tables.look import TableLook, look_at
 from secateur.io.tables.metadata_tables import DirectoryTables
-from secateur.io.tables.page_filter import PagePruner
 from secateur.io.tables.places import TablePlaces
+from secateur.io.tables.plain_rows import PlainRows
 
 if TYPE_CHECKING:
     from secateur.io.parquet.parquet_file import ParquetFile
-    from secateur.io.parquet.row_group_reader import RowGroupReader
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.file_rows import FileBlocks
 
@@ -191,7 +188,7 @@ class ParquetDirectory:
 
     delivery_of_all = delivery
 
-    def open_rows(self, file: FileBlocks) -> DirectoryRows:
+    def open_rows(self, file: FileBlocks) -> PlainRows:
         """Open a file for reading and check that it is the listed one. Raises as :meth:`open_file`; StalePlan if it is
         not.
         """
@@ -204,45 +201,11 @@ class ParquetDirectory:
         except StalePlan:
             self.expire()
             raise
-        return DirectoryRows(source, {METADATA: metadata_of(file.path, file.size), **file.options}, listed)
+        return PlainRows(source, {METADATA: metadata_of(file.path, file.size), **file.options}, listed)
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""
         return self.places.full_path(path)
-
-
-@dataclass(frozen=True)
-class DirectoryRows:
-    """The rows of one file of a directory; see :class:`secateur.io.tables.file_rows.FileRows`."""
-
-    reader: RowGroupReader[ParquetFile]
-    constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
-    listed: ListedFile
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.reader.opened.row_count
-
-    def positioned(
-        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
-    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Yield the selected rows of some row groups, with their positions within these."""
-        return with_positions(self.at(row_groups, fields, rows), rows)
-
-    def at(
-        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of some row groups, or all."""
-        return still_listed(self.reader.read(row_groups, fields, rows), self.listed)
-
-    @cached_property
-    def pages(self) -> PagePruner:
-        """The file's own page index."""
-        return PagePruner(lambda: self.reader.opened, self.constants, self.reader.is_stored)
-
-    def names(self, fields: Sequence[pa.Field]) -> list[str]:
-        """Return the file's names of those columns that it has."""
-        return self.reader.names(fields)
 
 
 def open_directory(

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 
 from secateur.errors import StalePlan
-from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
-from secateur.io.parquet.row_group_reader import RowGroupReader
-from secateur.io.parquet.row_selection import RowSelection, with_positions
-from secateur.io.storage.file_version import ListedFile, still_listed
+from secateur.io.parquet.parquet_file import open_parquet, open_rows
+from secateur.io.storage.file_version import ListedFile
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA, metadata_of
 from secateur.io.tables.named_file import NamedFile
-from secateur.io.tables.page_filter import PagePruner
 from secateur.io.tables.places import TablePlaces
+from secateur.io.tables.plain_rows import PlainRows
 
 
 def _nothing() -> None:
@@ -47,7 +43,7 @@ class HudiReader:
             self.expire()
             raise
 
-    def open_rows(self, file: FileBlocks) -> HudiRows:
+    def open_rows(self, file: FileBlocks) -> PlainRows:
         """Open the rows of a base file. Raises as :meth:`open`."""
         place = *self.places.of(file.path), self.places.full_path(file.path)
         listed = ListedFile(*place, file.size, 0)
@@ -57,43 +53,4 @@ class HudiReader:
             self.expire()
             raise
         constants = {METADATA: metadata_of(file.path, file.size), **file.options}
-        return HudiRows(NamedFile(rows, self.schema), constants, listed)
-
-
-@dataclass(frozen=True)
-class HudiRows:
-    """The rows of one base file; see :class:`secateur.io.tables.file_rows.FileRows`."""
-
-    file: NamedFile
-    constants: Mapping[str, pa.Scalar]  # values of the columns that files lack, and `_metadata`
-    listed: ListedFile
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.file.row_count
-
-    def positioned(
-        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
-    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Yield the selected rows of some row groups, with their positions within these."""
-        return with_positions(self.at(row_groups, fields, rows), rows)
-
-    def at(
-        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of some row groups, or all."""
-        return still_listed(self.file.read_selected(row_groups, fields, rows), self.listed)
-
-    @cached_property
-    def pages(self) -> PagePruner:
-        """The file's own page index."""
-        return PagePruner(lambda: self.file, self.constants, self.file.rows.is_stored)
-
-    @property
-    def reader(self) -> RowGroupReader[ParquetFile]:
-        """The reader of the file's row groups."""
-        return self.file.rows
-
-    def names(self, fields: Sequence[pa.Field]) -> list[str]:
-        """Return the file's names of those columns that it has."""
-        return self.file.names(fields)
+        return PlainRows(rows, constants, listed)
