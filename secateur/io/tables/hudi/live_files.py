@@ -71,7 +71,7 @@ class InstantView:
     def _require_known(self) -> None:
         """Raise TableNotFound for base files of a commit of which the timeline has nothing, though it should."""
         timeline, instants = self.timeline, self.base_files.instant
-        known = timeline.is_complete(instants) | timeline.is_archived(instants) | timeline.is_pending(instants)
+        known = timeline.is_known(instants)
         if not known.all():  # a task that was still running may have written after the rollback of its commit
             known |= np.isin(instants, self.rolled_back())
         if not known.all():
@@ -85,8 +85,7 @@ class InstantView:
     def _require_unbroken(self) -> None:
         """Raise TableNotFound if a base file replaces one of a commit that is missing in the timeline."""
         previous, timeline = self._written.previous, self.timeline
-        known = timeline.is_complete(previous) | timeline.is_archived(previous) | timeline.is_pending(previous)
-        broken = ~known & (previous != NO_INSTANT)
+        broken = ~timeline.is_known(previous) & (previous != NO_INSTANT)
         if broken.any():
             at = int(np.flatnonzero(broken)[0])
             raise TableNotFound(

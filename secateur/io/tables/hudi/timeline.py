@@ -81,6 +81,10 @@ class Timeline:
         """Return which instants belong to complete commits in the timeline."""
         return np.isin(instants, self.instants)
 
+    def is_known(self, instants: np.ndarray) -> np.ndarray:
+        """Return which instants the timeline accounts for: complete, archived or on their way."""
+        return self.is_complete(instants) | self.is_archived(instants) | self.is_pending(instants)
+
     def require(self, instant: int) -> int:
         """Return the instant. Raises UnknownSnapshot unless it is one of a complete commit."""
         if instant not in self.commits:
