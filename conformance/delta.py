@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_text, stored_vectors
-from conformance.engine import DELTA, ROW_ID, Place
+from conformance.engine import DELTA, ROW_ID
 from conformance.exam import Exam, NotApplicable
 from conformance.files import write_file
 from conformance.table import Questions, Table, asked, decoded
@@ -106,17 +106,6 @@ class DeltaTable(Table):
         parts = [self._live(path) for path in self._held]
         whole = pa.concat_tables([self._schema.empty_table(), *parts], promote_options="permissive")
         return whole.select(self._schema.names).cast(self._schema).combine_chunks()
-
-    def place(self) -> Place:
-        return Place(
-            DELTA,
-            self.directory,
-            self.rows.schema,
-            self.partitioned_by,
-            time_zone=self.time_zone,
-            ansi=self.ansi,
-            index_is_sound=self._index_is_sound,
-        )
 
     # ---- deletes
 

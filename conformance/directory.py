@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conformance.engine import PARQUET, ROW_ID, Place
+from conformance.engine import PARQUET, ROW_ID
 from conformance.exam import Exam
 from conformance.files import write_file
 from conformance.table import Table, decoded
@@ -68,17 +68,6 @@ class DirectoryTable(Table):
     def _rows(self) -> pa.Table:
         tables = [decoded(rows) for rows in self._files.values()]
         return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-
-    def place(self) -> Place:
-        return Place(
-            PARQUET,
-            self.directory,
-            self.rows.schema,
-            self.partitioned_by,
-            time_zone=self.time_zone,
-            ansi=self.ansi,
-            index_is_sound=self._index_is_sound,
-        )
 
 
 def escaped(value: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conformance.directory import NULL_PARTITION, escaped
-from conformance.engine import HUDI, ROW_ID, Place
+from conformance.engine import HUDI, ROW_ID
 from conformance.exam import Exam, NotApplicable
 from conformance.files import write_file
 from conformance.table import Table, decoded
@@ -142,17 +142,6 @@ class HudiTable(Table):
         parts = [self._schema.empty_table(), *self._held.values()]
         whole = pa.concat_tables(parts, promote_options="permissive")
         return whole.select(self._schema.names).cast(self._schema).combine_chunks()
-
-    def place(self) -> Place:
-        return Place(
-            HUDI,
-            self.directory,
-            self.rows.schema,
-            self.partitioned_by,
-            time_zone=self.time_zone,
-            ansi=self.ansi,
-            index_is_sound=self._index_is_sound,
-        )
 
 
 def avro_of(type_: pa.DataType, name: str) -> list[Any]:

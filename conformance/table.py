@@ -63,8 +63,17 @@ class Table(ABC):
     def _rows(self) -> pa.Table:
         """All live rows, with the current columns."""
 
-    @abstractmethod
-    def place(self) -> Place: ...
+    def place(self) -> Place:
+        """Where the table is, as it is now."""
+        return Place(
+            self.format,
+            self.directory,
+            self.rows.schema,
+            self.partitioned_by,
+            time_zone=self.time_zone,
+            ansi=self.ansi,
+            index_is_sound=self._index_is_sound,
+        )
 
     @property
     def rows(self) -> pa.Table:
