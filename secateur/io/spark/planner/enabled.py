@@ -143,10 +143,8 @@ class Enabled:
             return self._look(head.decode())
         try:
             match kind:
-                case RequestKind.QUESTION:
-                    return self._answered(head, question_of(body))
-                case RequestKind.ESTIMATE:
-                    return self._estimated(head, question_of(body))
+                case RequestKind.QUESTION | RequestKind.ESTIMATE:
+                    return self._answered(kind, head, question_of(body))
                 case _:
                     self._lists.keep(head, _decoded(kind, body))
                     return b""
@@ -208,7 +206,7 @@ class Enabled:
         self._tables.keep(key, snapshot)
         return snapshot
 
-    def _answered(self, digest: bytes, question: ScanRequest) -> bytes:
+    def _answered(self, kind: int, digest: bytes, question: ScanRequest) -> bytes:
         if question.earlier:
             return self._narrowed(question)
         files = self._lists.get(digest)
@@ -217,6 +215,8 @@ class Enabled:
         self._lists.keep(digest, files)
         if not self.uses_index():
             return no_answer("no index is to be used", FAILED)
+        if kind == RequestKind.ESTIMATE:
+            return self._estimated(files, question)
         if isinstance(files, LoggedFiles):
             return self._of_delta(files, question)
         if not isinstance(files, FileList):
@@ -234,8 +234,7 @@ class Enabled:
 
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
         room = _iceberg()
-        opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
-        columns = room.common_columns(files, opened)
+        opened, columns = self._opened_iceberg(files, question.zone)
         if files.paths is not None:
             return self._planned(opened, columns, question, lambda rest, number: room.reply(files, rest.scan, number))
 
@@ -247,17 +246,11 @@ class Enabled:
             opened, columns, question, lambda rest, number: room.tasks_reply(rest.scan, number), later=later
         )
 
-    def _estimated(self, digest: bytes, question: ScanRequest) -> bytes:
+    def _estimated(self, files: Any, question: ScanRequest) -> bytes:
         """Encode how many rows of an Iceberg scan are in row groups that can match."""
-        files: Any = self._lists.get(digest)
-        if files is None:
-            return no_answer("", UNREGISTERED)
-        if not self.uses_index():
-            return no_answer("no index is to be used", FAILED)
-        room = _iceberg()
-        opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
+        opened, columns = self._opened_iceberg(files, question.zone)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        answerable = usable(scan_question(question.asked), room.common_columns(files, opened), settings)
+        answerable = usable(scan_question(question.asked), columns, settings)
         scan = plan_unreported(opened.table, answerable.predicate, answerable.predicate, settings, opened)
         return text_of("") + struct.pack(">qq", 0, int(scan.survivors.blocks.row_count.sum()))
 
@@ -285,6 +278,12 @@ class Enabled:
         self._audit(question, scan, predicate, settings, keep)
         rest = rest_of(scan, answerable.aggregates, answerable.groups)
         return encoded(replace(rest, columns=encoded_statistics(scan, asked.columns)), number)
+
+    def _opened_iceberg(self, files: Any, zone_name: str) -> tuple[OpenedTable, pa.Schema]:
+        """Open the snapshot of an Iceberg scan; return it with the columns that mean the same in both."""
+        room = _iceberg()
+        opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), zone_name)
+        return opened, room.common_columns(files, opened)
 
     def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
         table = self._tables.get((metadata, snapshot_id))
