@@ -6,7 +6,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
-import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -69,7 +68,7 @@ final class ColumnFigures implements ColumnStatistics {
                 if (!fields[j].name().equals(column.name)) continue;
                 if (column.least != null) column.min = Answer.value(column.least, fields[j].dataType());
                 if (column.greatest != null) column.max = Answer.value(column.greatest, fields[j].dataType());
-                found.put(Expressions.column("`" + column.name.replace("`", "``") + "`"), column);
+                found.put(Reference.to(column.name), column);
             }
         }
         return found;

@@ -3,7 +3,6 @@ package secateur;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -84,12 +83,9 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
         List names = facts.partitionColumns();
         if (names == null) return ((SupportsRuntimeV2Filtering) scan).filterAttributes();
         NamedReference[] found = new NamedReference[names.size()];
-        for (int i = 0; i < found.length; i++) found[i] = column((String) names.get(i));
+        for (int i = 0; i < found.length; i++) found[i] = Reference.to((String) names.get(i));
         return found;
     }
-
-    /** A reference to a column of any name. */
-    static NamedReference column(String name) { return Expressions.column("`" + name.replace("`", "``") + "`"); }
 
     public void filter(Predicate[] predicates) { ((SupportsRuntimeV2Filtering) scan).filter(predicates); }
 

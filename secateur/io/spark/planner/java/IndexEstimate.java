@@ -44,7 +44,7 @@ final class IndexEstimate implements Statistics {
         if (snapshot == null || !IndexTasks.areMissing(scan, table, schema)) return null;
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
         byte[] told = NarrowedScan.told(metadata, ((Long) snapshot).longValue(), schema, null);
-        byte[] question = Answer.asked(SparkSession.active(), 0, Question.ofFilters(filters));
+        byte[] question = Answer.asked(SparkSession.active(), 0, SourceFilters.comparisons(filters));
         long rows = FilesReply.ofEstimate(rule.asker, Asker.DATA_FILES, told, question).rest.readLong();
         return new IndexEstimate(rows, SparkSchemaUtil.estimateSize(scan.readSchema(), rows));
     }

@@ -187,7 +187,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         read.removeAll(ownAttributes());
         List found = new ArrayList();
         for (int i = 0; i < indexed.length; i++) {
-            if (read.contains(indexed[i])) found.add(DeferredScan.column(indexed[i]));
+            if (read.contains(indexed[i])) found.add(Reference.to(indexed[i]));
         }
         return (NamedReference[]) found.toArray(new NamedReference[0]);
     }
@@ -209,7 +209,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             if (isOwn) kept.add(predicates[i]);
         }
         if (!kept.isEmpty()) ((SupportsRuntimeV2Filtering) scan).filter((Predicate[]) kept.toArray(new Predicate[0]));
-        values.set(Question.ofValues(predicates));
+        values.set(SourceFilters.values(predicates));
     }
 
     /** A scan can be in a plan twice, once with values of a join: the values apply only to the next batch. */

@@ -6,7 +6,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
-import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -132,14 +131,12 @@ public final class PrunedScan
         Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
         List found = new ArrayList();
         for (int i = 0; i < table.filterable.length; i++) {
-            if (read.contains(table.filterable[i])) {
-                found.add(Expressions.column("`" + table.filterable[i].replace("`", "``") + "`"));
-            }
+            if (read.contains(table.filterable[i])) found.add(Reference.to(table.filterable[i]));
         }
         return (NamedReference[]) found.toArray(new NamedReference[0]);
     }
 
-    public void filter(Predicate[] predicates) { values.set(Question.ofValues(predicates)); }
+    public void filter(Predicate[] predicates) { values.set(SourceFilters.values(predicates)); }
 
     /** A scan can be in a plan twice, once with values of a join: the values apply only to the next batch. */
     public Batch toBatch() {

@@ -5,9 +5,7 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -16,11 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
-import org.apache.spark.sql.connector.expressions.NamedReference;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
@@ -29,18 +24,9 @@ import scala.collection.Iterator;
 /** Encodes expressions: trees in postfix order, a node after its children. */
 public final class Question {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    private final DataOutputStream out = new DataOutputStream(bytes);
+    final DataOutputStream out = new DataOutputStream(bytes);
 
     private static final long ALL = -1; // rows are wanted
-    private static final Map KINDS = kinds(); // predicate of a source -> expression
-
-    private static Map kinds() {
-        String[] names = {"AND", "And", "OR", "Or", "IN", "InSet", "=", "EqualTo", "<", "LessThan", ">", "GreaterThan",
-            "<=", "LessThanOrEqual", ">=", "GreaterThanOrEqual", "STARTS_WITH", "StartsWith"};
-        Map found = new HashMap();
-        for (int i = 0; i < names.length; i += 2) found.put(names[i], names[i + 1]);
-        return found;
-    }
 
     public static byte[] of(List filters) { return of(filters, new String[0]); }
 
@@ -87,92 +73,17 @@ public final class Question {
         }
     }
 
-    /** Encode the IN lists among run-time filters, the values of a join's other side; other predicates are ignored. */
-    static byte[] ofValues(Predicate[] predicates) {
-        List lists = new ArrayList();
-        for (int i = 0; i < predicates.length; i++) if (isList(predicates[i])) lists.add(predicates[i]);
-        return ofPredicates(lists);
-    }
-
-    /** Encode the comparisons and lists among the filters of a source, and what AND and OR make of them. */
-    static byte[] ofFilters(Predicate[] predicates) {
-        List known = new ArrayList();
-        for (int i = 0; i < predicates.length; i++) if (isKnown(predicates[i])) known.add(predicates[i]);
-        return ofPredicates(known);
-    }
-
-    private static byte[] ofPredicates(List predicates) {
+    /** Encode the filters of a data source. */
+    static byte[] of(SourceFilters filters) {
         try {
             Question question = new Question();
-            question.out.writeInt(predicates.size());
-            for (int i = 0; i < predicates.size(); i++) {
-                question.predicate((Predicate) predicates.get(i));
-                question.out.writeBoolean(false);
-            }
+            filters.write(question);
             question.out.writeLong(ALL);
             for (int i = 0; i < 4; i++) question.out.writeInt(0); // no order, no aggregates, no groups, no columns
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);
         }
-    }
-
-    private static boolean isKnown(org.apache.spark.sql.connector.expressions.Expression given) {
-        if (!(given instanceof Predicate)) return false;
-        Predicate predicate = (Predicate) given;
-        if (predicate.name().equals("IN")) return isList(predicate);
-        org.apache.spark.sql.connector.expressions.Expression[] children = predicate.children();
-        if (children.length != 2 || !KINDS.containsKey(predicate.name())) return false;
-        if (isConnective(predicate)) return isKnown(children[0]) && isKnown(children[1]);
-        return ofColumn(children);
-    }
-
-    private static boolean isConnective(Predicate predicate) {
-        return predicate.name().equals("AND") || predicate.name().equals("OR");
-    }
-
-    private static boolean isList(Predicate predicate) {
-        return predicate.name().equals("IN") && ofColumn(predicate.children());
-    }
-
-    /** Whether operands are a column and at least one literal. */
-    private static boolean ofColumn(org.apache.spark.sql.connector.expressions.Expression[] operands) {
-        if (operands.length < 2 || !(operands[0] instanceof NamedReference)) return false;
-        if (((NamedReference) operands[0]).fieldNames().length != 1) return false;
-        for (int i = 1; i < operands.length; i++) {
-            if (!(operands[i] instanceof org.apache.spark.sql.connector.expressions.Literal)) return false;
-        }
-        return true;
-    }
-
-    private void predicate(Predicate predicate) throws IOException {
-        org.apache.spark.sql.connector.expressions.Expression[] children = predicate.children();
-        String kind = (String) KINDS.get(predicate.name());
-        if (isConnective(predicate)) {
-            for (int i = 0; i < 2; i++) {
-                predicate((Predicate) children[i]);
-                out.writeBoolean(true);
-            }
-            node(kind, DataTypes.BooleanType, "", "", new ArrayList(), 2);
-            return;
-        }
-        List found = new ArrayList();
-        DataType type = null;
-        for (int i = 1; i < children.length; i++) {
-            org.apache.spark.sql.connector.expressions.Literal literal =
-                (org.apache.spark.sql.connector.expressions.Literal) children[i];
-            type = literal.dataType();
-            found.add(literal.value());
-        }
-        node("AttributeReference", type, ((NamedReference) children[0]).fieldNames()[0], "", new ArrayList(), 0);
-        out.writeBoolean(true);
-        if (predicate.name().equals("IN")) {
-            node(kind, type, "", "", found, 1);
-            return;
-        }
-        node("Literal", type, "", "", found, 0);
-        out.writeBoolean(true);
-        node(kind, DataTypes.BooleanType, "", "", new ArrayList(), 2);
     }
 
     private void root(Expression expression) throws IOException {
@@ -211,7 +122,8 @@ public final class Question {
         node(isRounded ? "?" : expression.getClass().getSimpleName(), type, detail, zone, found, children);
     }
 
-    private void node(String kind, DataType type, String detail, String zone, List found, int children)
+    /** Encode one node of a tree, after its children. */
+    void node(String kind, DataType type, String detail, String zone, List found, int children)
             throws IOException {
         text(kind);
         text(type.simpleString());
