@@ -18,6 +18,7 @@ from benchmarks.keys import keys_1m, keys_merge
 from benchmarks.late_reads import read_late
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
+from benchmarks.literals import long_literals
 from benchmarks.log_search import ngram_log
 from benchmarks.merge_sql import keys_spark
 from benchmarks.metadata_sql import count_sql, limit_sql
@@ -62,6 +63,7 @@ WORKLOADS = (
     Workload("conjunction_1m", "three ranges ANDed over 1M zone maps", conjunction_1m),
     Workload("in_list_100k", "an IN list of 100,000 keys: parsed, bound, and over 1M zone maps", in_list_100k),
     Workload("expressions_1m", "functions, arithmetic and casts over 1M zone maps", expressions_1m),
+    Workload("long_literals", "prune(): a literal of 640 kB, against an eighth of it", long_literals),
     Workload("needle_warm", "prune(): one value that one of 1M blocks holds, by filters, warm", needle_warm),
     Workload("needle_cold", "the same, nothing of the index in memory but its snapshot", needle_cold),
     Workload("needle_in_1000", "prune(): an IN list of 1,000 such values", needle_in_1000),
