@@ -11,7 +11,7 @@ import numpy as np
 from secateur.pruning.evaluate import all_leaf_outcomes
 from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.abbreviation import shortened
+from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, Operand, children, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.operands import literal_of
@@ -124,7 +124,7 @@ def conditions_of(predicate: Predicate, blocks: Blocks, evidence: Evidence) -> l
     outcomes = all_leaf_outcomes(predicate, blocks)
     refuted = {leaf: ~blocks.among(evidence[leaf]) for leaf in outcomes if leaf in evidence}
     parts: dict[tuple[Any, ...], tuple[object, Any]] = {}
-    leaves = [(leaf, shortened(leaf), unrolled(_named, leaf, parts)) for leaf in outcomes]
+    leaves = [(leaf, brief(leaf), unrolled(_named, leaf, parts)) for leaf in outcomes]
     described = []
     for i in range(len(blocks)):
         block = blocks.take(np.array([i]))

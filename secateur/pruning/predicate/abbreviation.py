@@ -1,4 +1,4 @@
-"""Print predicates for people: only the first values of a long list.
+"""Print predicates for people: only the first values of a long list, and the first characters of a long text.
 
 The full text, which Spark reads, is ``str(predicate)``; for a list of 100,000 keys it is a megabyte.
 """
@@ -12,17 +12,12 @@ from secateur.pruning.predicate.trees import Node, joined, written
 
 MOST_SHOWN = 20  # values of a list; a longer one shows only the first few
 _FIRST = 3
-MOST_CHARACTERS = 1000  # of a condition among others
+MOST_CHARACTERS = 1000  # predicates nested 100 deep would fill a book
 
 
 def brief(sql: Sql) -> str:
-    """Print a predicate with long lists cut short; predicates given as text stay as they are."""
-    return sql if isinstance(sql, str) else written(sql, _brief_parts)
-
-
-def shortened(node: Node) -> str:
-    """Print at most the first characters of a predicate: predicates nested 100 deep would fill a book."""
-    text = written(node, _brief_parts, MOST_CHARACTERS)
+    """Print the beginning of a predicate, with long lists cut short."""
+    text = sql if isinstance(sql, str) else written(sql, _brief_parts, MOST_CHARACTERS)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
 
 
