@@ -501,6 +501,22 @@ def test_other_libraries_are_not_imported_for_the_question() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_sqlglot_is_not_imported_without_a_text(tmp_path: Path) -> None:
+    """Importing it takes longer than planning."""
+    pq.write_table(pa.table({"id": range(1000)}), tmp_path / "a.parquet", row_group_size=100)
+    sec.build_index(sec.open_table(str(tmp_path)), sort_key=["id"], bloom=["id"])
+    program = f"""
+import sys
+import secateur as sec
+table = sec.open_table({str(tmp_path)!r})
+assert sec.prune(table, (sec.col("id") > 10) & (sec.col("id") < 15)).to_arrow().num_rows == 4
+assert "sqlglot" not in sys.modules, "an expression"
+assert sec.prune(table, "id > 10 AND id < 15").to_arrow().num_rows == 4
+assert "sqlglot" in sys.modules, "a text is read by it"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_pandas_is_not_imported_to_plan_and_read(tmp_path: Path) -> None:
     """Importing it takes longer than all the rest of a first plan."""
     data = pa.table({"id": range(1000), "word": [f"w{i}" for i in range(1000)], "x": [i / 7 for i in range(1000)]})

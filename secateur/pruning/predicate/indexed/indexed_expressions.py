@@ -22,7 +22,6 @@ from secateur.pruning.predicate.bound import Constant, Field, Missing, Operand, 
 from secateur.pruning.predicate.inverse import strictly
 from secateur.pruning.predicate.nodes import Column, Expression, Literal
 from secateur.pruning.predicate.operands import NoRule
-from secateur.pruning.predicate.parse import parse_value
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.trees import Node, rebuilt
 
@@ -110,7 +109,11 @@ def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
     return IndexedExpression(sql, operand)
 
 
-_parsed = lru_cache(maxsize=1024)(parse_value)
+@lru_cache(maxsize=1024)
+def _parsed(sql: str) -> Expression:
+    from secateur.pruning.predicate.parse import parse_value  # importing sqlglot takes longer than planning
+
+    return parse_value(sql)
 
 
 def _bound(sql: str, expression: Expression | Literal, schema: pa.Schema, zone: str, *, ansi: bool) -> Operand:
