@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from secateur.enabling import QueryPlan, disable, enable, last_plans
     from secateur.index.zones.zone_table import evaluate
     from secateur.io.storage.disk_cache import DiskCache
+    from secateur.io.tables.table import Table
     from secateur.maintain.build import build_index
     from secateur.maintain.describe import IndexSnapshot, describe_index
     from secateur.maintain.optimize import Optimized, optimize_index
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
     from secateur.pruning.explain.tuning import Tuning
+    from secateur.pruning.report import Report
     from secateur.reporting import IndexReport, report_index
+    from secateur.scan import Scan
     from secateur.transparent import dataframe
     from secateur.tuning import tune
     from secateur.workloads import Workload, workload
@@ -46,7 +49,10 @@ __all__ = [
     "Optimized",
     "QueryPlan",
     "Refreshed",
+    "Report",
+    "Scan",
     "SecateurError",
+    "Table",
     "Tuning",
     "Verification",
     "Workload",
@@ -91,6 +97,9 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),
     "secateur.io.storage.disk_cache": ("DiskCache",),
+    "secateur.io.tables.table": ("Table",),
+    "secateur.pruning.report": ("Report",),
+    "secateur.scan": ("Scan",),
     "secateur.maintain.build": ("build_index",),
     "secateur.maintain.describe": ("IndexSnapshot", "describe_index"),
     "secateur.maintain.optimize": ("Optimized", "optimize_index"),
@@ -105,15 +114,17 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
 _MODULES = ("inspect",)
 
 
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(f"secateur.{name}")
-    for module, names in _ON_DEMAND.items():
-        if name in names:
-            value: object = getattr(import_module(module), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers know the names above, and report any other
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"secateur.{name}")
+        for module, names in _ON_DEMAND.items():
+            if name in names:
+                value: object = getattr(import_module(module), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
