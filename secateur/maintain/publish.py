@@ -42,10 +42,14 @@ def declared_schema(table: TableSnapshot) -> pa.Schema:
 
 
 def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """Return the schema of an index: the table's if columns have ids, else the union of the files' schemas."""
+    """Return the schema of an index: the table's if columns have ids, else the union of the files' schemas.
+
+    Of a table without files it is what the format declares, so that options may name its columns.
+    """
     match table.naming:
         case ByName():
-            return merge_schemas(schemas)
+            is_declared = not schemas and table.stored_schema is not None
+            return declared_schema(table) if is_declared else merge_schemas(schemas)
         case ByFieldId():
             return called_by_id(declared_schema(table))
 

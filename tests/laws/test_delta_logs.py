@@ -22,6 +22,7 @@ from secateur.errors import (
     SecateurError,
     StalePlan,
     TableNotFound,
+    UnknownColumn,
     UnknownSnapshot,
     UnsupportedTable,
 )
@@ -168,6 +169,22 @@ def test_an_index_survives_deletes_and_covers_what_was_there(table: LoggedTable)
     assert ids(handle, "rid > 12") == [i for i in [*left, *range(40, 50)] if i > 12]
     refreshed = sec.refresh_index(handle)
     assert (refreshed.files_added, refreshed.files_removed) == (1, 0)
+    assert sec.verify_index(handle).sound
+
+
+def test_an_index_of_an_empty_table_grows_with_it(tmp_path: Path) -> None:
+    made = LoggedTable(tmp_path / "t", SCHEMA)
+    handle = sec.open_table(made.directory)
+    sec.build_index(handle, bloom=["rid"], sort_key=["s"])
+    assert ids(handle) == []
+    with pytest.raises(UnknownColumn, match="nothing"):
+        sec.build_index(handle, bloom=["nothing"])
+    made.append(numbered(0, 10), numbered(10, 20))
+    assert ids(handle, "rid IN (3, 15, 99)") == [3, 15]
+    refreshed = sec.refresh_index(handle)
+    assert (refreshed.files_added, refreshed.files_removed) == (2, 0)
+    assert ids(handle, "rid IN (3, 15, 99)") == [3, 15]
+    assert ids(handle, "s = 'text 3'") == [3, 10, 17]
     assert sec.verify_index(handle).sound
 
 
