@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from secateur.maintain.verify import Verification, verify_index
     from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
+    from secateur.pruning.explain.reclustering import Reclustering
     from secateur.pruning.explain.tuning import Tuning
     from secateur.pruning.report import Report
+    from secateur.reclustering import plan_recluster
     from secateur.reporting import IndexReport, report_index
     from secateur.scan import Scan
     from secateur.transparent import dataframe
@@ -48,6 +50,7 @@ __all__ = [
     "Look",
     "Optimized",
     "QueryPlan",
+    "Reclustering",
     "Refreshed",
     "Report",
     "Scan",
@@ -73,6 +76,7 @@ __all__ = [
     "last_plans",
     "open_table",
     "optimize_index",
+    "plan_recluster",
     "prune",
     "refresh_index",
     "register_index",
@@ -92,7 +96,9 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
     "secateur.tuning": ("tune",),
+    "secateur.reclustering": ("plan_recluster",),
     "secateur.workloads": ("Workload", "workload"),
+    "secateur.pruning.explain.reclustering": ("Reclustering",),
     "secateur.pruning.explain.tuning": ("Tuning",),
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),
