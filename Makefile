@@ -35,7 +35,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py)  # whose jar no other session gets
 
-.PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench conformance docs site fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,9 @@ format: $(STAMP) ## rewrite the code as ruff wants it
 
 bench: $(STAMP) ## measure, and write the numbers down
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(STAMP) ## the same questions to DuckDB, DataFusion, Polars and Lance, each in an environment of its own
+	$(BIN)/python -m benchmarks.peer_engines --page docs/peers.md
 
 conformance: $(STAMP) ## the classes of bugs that lose rows, on every table format
 	$(BIN)/python -m conformance
