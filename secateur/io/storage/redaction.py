@@ -26,7 +26,12 @@ _PARAMETER = re.compile(
 _REFUSED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY|INVALID_CLIENT_TOKEN|EXPIRED_TOKEN|SIGNATURE_DOES_NOT_MATCH|UNRECOGNIZED_CLIENT"
     r"|HTTP status 40[13]|40[13] (?:Unauthorized|Forbidden)|AccessDenied|AuthenticationFailed|AuthorizationFailure"
-    r"|PermissionDenied|Unauthenticated",
+    r"|PermissionDenied|Unauthenticated|Failed to get token from \w+Credential",
+)
+_NO_AZURE_TOKEN = re.compile(r"Failed to get token from \w+Credential")  # followed by a trace of C++ names
+_AZURE = (
+    "Azure gave no token. Log in with `az login`, set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or run "
+    "where the machine has a managed identity"
 )
 
 _NO_FILES = os.strerror(errno.EMFILE)  # in messages of libraries that omit its number
@@ -75,6 +80,8 @@ def refused(error: Exception) -> bool:
 
 def explained(error: Exception) -> str:
     """Explain an error of a library; if a store refuses credentials, also say where they are looked for."""
+    if _NO_AZURE_TOKEN.search(str(error)):
+        return _AZURE
     text = " ".join(without_secrets(str(error)).splitlines())
     return f"{text.rstrip('.')}. {ENVIRONMENT}" if refused(error) else text
 

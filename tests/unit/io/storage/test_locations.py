@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from secateur.errors import IndexConflict, TableNotFound
+from secateur.errors import AccessDenied, IndexConflict, TableNotFound
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import resolve_location
 from tests.support.tables import write_file
@@ -119,3 +119,15 @@ def test_a_path_is_a_table(tmp_path: Path, make: Callable[[Path], str | Path]) -
     assert sec.verify_index(lake).sound
     assert sec.describe_index(lake).rows == sec.inspect.files(lake)["row_count"][0].as_py() == 2
     assert sec.drop_index(lake)
+
+
+def test_azure_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Azure's library says it in names of C++ classes."""
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(AccessDenied) as refused:
+        sec.open_table("abfss://container@account.dfs.core.windows.net/events")
+    assert "Azure gave no token. Log in with `az login`" in str(refused.value)
+    assert "Azure4Core" not in str(refused.value)
+    assert "\n" not in str(refused.value)
