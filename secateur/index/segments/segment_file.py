@@ -16,8 +16,9 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of, signed_salt
 from secateur.index.container.index_file import SEGMENT, Place, Writer, is_repeated
+from secateur.index.filters.page_bytes import BAND
 from secateur.index.filters.postings import Form, Postings, PostingTable, posting_arrays, posting_table_of
-from secateur.index.filters.row_lists import BAND, ListTable, RowLists, list_arrays, list_table_of
+from secateur.index.filters.row_lists import ListTable, RowLists, list_arrays, list_table_of
 from secateur.index.filters.size_class import NONE
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, IndexedColumn, type_name
