@@ -33,6 +33,7 @@ from secateur.pruning.report import human_bytes
 @columns_option("--native", help="The same, using bloom filters that the files already have.")
 @columns_option("--postings", help="Columns for which the blocks that hold each value are kept.")
 @columns_option("--row-postings", help="The same, with the rows of these blocks.")
+@columns_option("--ordered-postings", help="Columns whose values are kept in order, with their rows: for ranges.")
 @columns_option(
     "--ngram",
     help="Text columns that are searched for substrings: LIKE '%needle%'. message:fold ignores case, message:4 sets "
@@ -71,6 +72,7 @@ def index(
     native: tuple[str, ...],
     postings: tuple[str, ...],
     row_postings: tuple[str, ...],
+    ordered_postings: tuple[str, ...],
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     auto: tuple[str, ...],
@@ -104,7 +106,7 @@ def index(
     if not dry_run:
         table.store.require_writable()
     ngrams, words = text_filters(ngram), text_filters(tokens)
-    filters = (*bloom, *native, *postings, *row_postings, *ngrams, *words)
+    filters = (*bloom, *native, *postings, *row_postings, *ordered_postings, *ngrams, *words)
     require_columns(table, sort_key, (*filters, *gaps, *zone_map, *sums, *(() if auto == ("*",) else auto)))
     with (
         interruption_explained(table),
@@ -116,7 +118,7 @@ def index(
             spark=spark,
             sort_key=sort_key,
             bloom={**dict.fromkeys(bloom), **dict.fromkeys(native, "native")},
-            postings=postings_of(postings, row_postings),
+            postings=postings_of(postings, row_postings, ordered_postings),
             ngram=ngrams,
             tokens=words,
             gaps=gaps,
@@ -145,6 +147,7 @@ def index(
 @columns_option("--bloom", help="Add bloom filters of these columns.")
 @columns_option("--postings", help="Add postings of these columns.")
 @columns_option("--row-postings", help="Add postings of these columns that say rows.")
+@columns_option("--ordered-postings", help="Add ordered postings of these columns.")
 @columns_option("--ngram", help="Add n-grams of these text columns.")
 @columns_option("--tokens", help="Add the words of these text columns.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
@@ -163,6 +166,7 @@ def refresh(
     bloom: tuple[str, ...],
     postings: tuple[str, ...],
     row_postings: tuple[str, ...],
+    ordered_postings: tuple[str, ...],
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
@@ -184,7 +188,8 @@ def refresh(
       secateur refresh lake/events --bloom session_id
     """
     table = source.open()
-    by_value = {"bloom": bloom, "postings": postings_of(postings, row_postings), "gaps": gaps, "zone_map": zone_map}
+    by_row = postings_of(postings, row_postings, ordered_postings)
+    by_value = {"bloom": bloom, "postings": by_row, "gaps": gaps, "zone_map": zone_map}
     structures = {**by_value, "sums": sums, "ngram": text_filters(ngram), "tokens": text_filters(tokens)}
     asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
     done = sec.refresh_index(table, dry_run=True, **asked)
@@ -274,7 +279,7 @@ def _show_estimate(estimate: BuildEstimate, savings: Sequence[Saving], as_json: 
         click.echo(f"{reads}; {paid}")
 
 
-KINDS = ("bloom", "postings", "ngram", "tokens", "gaps", "sums")
+KINDS = ("bloom", "postings", "ordered", "ngram", "tokens", "gaps", "sums")
 
 
 def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:

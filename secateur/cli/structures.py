@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 _SUFFIXES = re.compile(r"(?P<column>.+?)(?::(?P<n>\d+))?(?P<fold>:fold)?", re.DOTALL)
 
 
-def postings_of(by_block: Sequence[str], by_row: Sequence[str]) -> dict[str, str]:
+def postings_of(by_block: Sequence[str], by_row: Sequence[str], ordered: Sequence[str]) -> dict[str, str]:
     """Return the columns with postings, and what these say."""
-    return {**dict.fromkeys(by_block, "blocks"), **dict.fromkeys(by_row, "rows")}
+    settings = (by_block, "blocks"), (by_row, "rows"), (ordered, "ordered")
+    return {column: setting for columns, setting in settings for column in columns}
 
 
 def text_filters(names: Iterable[str]) -> dict[str, object]:
@@ -42,8 +43,8 @@ def flag_of(argument: str) -> str:
 def _setting(name: str, column: str, setting: object) -> tuple[str, list[str]]:
     """Return the option and the column with its setting."""
     match setting:
-        case "rows" | "native":
-            return {"rows": "row_postings", "native": "native"}[setting], [column]
+        case "rows" | "ordered" | "native":
+            return {"rows": "row_postings", "ordered": "ordered_postings", "native": "native"}[setting], [column]
         case int():
             return name, [f"{column}:{setting}"]
         case {**given}:

@@ -96,14 +96,15 @@ def name_of(path: tuple[str, ...]) -> str:
     return text_of_expression(path) if is_expression(path) else ".".join(path)
 
 
-BLOOM, POSTINGS, NGRAM, TOKEN = "bloom", "postings", "ngram", "token"
+BLOOM, POSTINGS, ORDERED, NGRAM, TOKEN = "bloom", "postings", "ordered", "ngram", "token"
+OF_ROWS = (POSTINGS, ORDERED)  # kinds that lie in segments and have an entry for every value
 
 
 @dataclass(frozen=True)
 class Filter:
     """A structure over a column that answers look-ups by value or by part of a text."""
 
-    kind: str  # BLOOM, POSTINGS, NGRAM or TOKEN
+    kind: str  # BLOOM, POSTINGS, ORDERED, NGRAM or TOKEN
     path: tuple[str, ...]  # path of the column
     type: pa.DataType  # type of what is hashed: the column's values, an array's elements, a map's keys
     gram: int = 0  # bytes of an n-gram

@@ -32,7 +32,7 @@ from secateur.index.build.survey import FileSurvey, cut, survey
 from secateur.index.build.tasks import RunTasks
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_matrix import no_bloom_matrices
-from secateur.index.model import POSTINGS, BuildOptions, indexed_columns
+from secateur.index.model import OF_ROWS, BuildOptions, indexed_columns
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.named_columns import called_in_index, called_in_table, computed
 from secateur.index.segments.segment_table import Segments, joined, summarised
@@ -101,7 +101,8 @@ def build_index(
         about one wrong block in the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
     postings
         Columns for an exact map from values to blocks, without false positives. ``{"status": "rows"}`` also keeps the
-        rows of a block that hold a value, so that little else of it is read.
+        rows of a block that hold a value, so that little else of it is read. ``{"price": "ordered"}`` keeps all values
+        in order with their rows, for ranges and prefixes of columns by which the table is not clustered.
     ngram
         Text columns for substring search by LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for n-grams of six
         bytes, ``{"message": {"n": 5, "fold": True}}`` to ignore case.
@@ -242,7 +243,7 @@ def write_index(
         )
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
     what = recipe(schema, kept.columns, options, blocks if lacking or not len(kept) else _grown(blocks))
-    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
+    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind in OF_ROWS for filter_ in what.filters))
     summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
     bloom_matrices = write_bloom_matrices(run, build, table.store, summaries)
     new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})

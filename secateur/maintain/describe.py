@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Choice, Filter, is_own
+from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, BuildOptions, Choice, Filter, is_own
 from secateur.index.naming import Path
 from secateur.index.segments.named_columns import called_in_table
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
@@ -42,6 +42,7 @@ class IndexSnapshot:
     columns: tuple[str, ...]
     bloom: tuple[str, ...]
     postings: tuple[str, ...]
+    ordered: tuple[str, ...]  # with ordered postings
     ngram: tuple[str, ...]
     tokens: tuple[str, ...]
     gaps: tuple[str, ...]
@@ -80,6 +81,7 @@ def undone(location: str, options: BuildOptions, columns: Sequence[Path], estima
         columns=tuple(".".join(path) for path in columns),
         bloom=tuple(column for kind, column in filters if kind == BLOOM),
         postings=tuple(column for kind, column in filters if kind == POSTINGS),
+        ordered=tuple(column for kind, column in filters if kind == ORDERED),
         ngram=tuple(column for kind, column in filters if kind == NGRAM),
         tokens=tuple(column for kind, column in filters if kind == TOKEN),
         gaps=options.gaps,
@@ -138,6 +140,7 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
         columns=tuple(".".join(naming.in_table(column.path)) for column in snapshot.columns if is_own(column.path)),
         bloom=_filtered(filters, BLOOM),
         postings=_filtered(filters, POSTINGS),
+        ordered=_filtered(filters, ORDERED),
         ngram=_filtered(filters, NGRAM),
         tokens=_filtered(filters, TOKEN),
         gaps=options.gaps,

@@ -20,9 +20,9 @@ from secateur.index.build.tasks import run_in_process
 from secateur.index.filters.bloom import GROUP
 from secateur.index.filters.bloom_matrix import WORD
 from secateur.index.filters.size_class import shape_of
-from secateur.index.model import POSTINGS, BuildOptions, is_tuple_column
+from secateur.index.model import OF_ROWS, BuildOptions, is_tuple_column
 from secateur.index.naming import ColumnNaming
-from secateur.index.segments.segment_file import BLOCKS, PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
+from secateur.index.segments.segment_file import BLOCKS, FILTER_KINDS, PAGE, PLACE, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import SegmentSummary
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import resolve_location
@@ -113,7 +113,7 @@ def estimated(
     files, rows, size = total((1, item.row_count, item.byte_count) for item in surveys)
     blocks = sum(item.block_count for item in surveys)
     what = recipe(schema, summarised_columns(schema, options), options, blocks)
-    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind == POSTINGS for filter_ in what.filters))
+    parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind in OF_ROWS for filter_ in what.filters))
     sample = _sample(parts)
     begun = time.monotonic()
     summaries = _built(table, sample, what)
@@ -178,17 +178,17 @@ def _taken(
 
 def _of_the_rest(what: Recipe, naming: ColumnNaming) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield the structures with bytes outside of a segment's chunks, mainly rows of postings, each with its share."""
-    postings = [f for f, filter_ in enumerate(what.filters) if filter_.kind == POSTINGS]
+    postings = [f for f, filter_ in enumerate(what.filters) if filter_.kind in OF_ROWS]
     if not postings:
         yield _REST, 1.0
     for f in postings:
-        yield _structure(f"{POSTING}/{f}", what, naming), 1 / len(postings)
+        yield _structure(f"{SIZE_CLASS}/{f}", what, naming), 1 / len(postings)
 
 
 def _structure(chunk: str, what: Recipe, naming: ColumnNaming) -> tuple[str, str]:
     """Return the column and the structure that a chunk belongs to."""
     kind, _, number = chunk.partition("/")
-    if kind in (SIZE_CLASS, POSTING):
+    if kind in FILTER_KINDS:
         filter_ = what.filters[int(number)]
         return ".".join(naming.in_table(filter_.path)), STRUCTURES[filter_.kind]
     if kind == ZONE or kind in (PAGE, PLACE):

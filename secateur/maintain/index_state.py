@@ -81,7 +81,7 @@ def index_state(table: Table, by: Sequence[str] | None) -> IndexState:
 
 def _columns_of(index: IndexSnapshot, schema: pa.Schema) -> list[str]:
     """Return the columns of the table with an order that were named when the index was built, each once."""
-    named = [*index.gaps, *index.bloom, *index.postings, *index.ngram, *index.tokens]
+    named = [*index.gaps, *index.bloom, *index.postings, *index.ordered, *index.ngram, *index.tokens]
     paths = dict.fromkeys([*(column.path for column in parse_sort_key(index.sort_key)), *map(split_name, named)])
     ordered = {(field.name,) for field in schema if kind_of(field.type) is not None}
     return [quoted_name(path[0]) for path in paths if path in ordered]

@@ -16,7 +16,7 @@ from secateur.index.compact.merge_filters import Gathering, MatrixColumns, colum
 from secateur.index.compact.merge_segments import MergePlan, merge, plan_merge
 from secateur.index.filters.bloom_matrix import BloomMatrices, no_bloom_matrices
 from secateur.index.filters.transpose import PartPlan
-from secateur.index.model import POSTINGS, Store
+from secateur.index.model import OF_ROWS, Store
 from secateur.index.segments.segment_file import encode_segment
 from secateur.index.segments.segment_table import Segments, SegmentSummary, summarised
 from secateur.index.segments.snapshot import Snapshot
@@ -69,7 +69,7 @@ def _columns(
     sources = sorted({part.segment for plan in merges for part in plan.parts})
     columns = {}
     for f, filter_ in enumerate(snapshot.filters):
-        if filter_.kind != POSTINGS:
+        if filter_.kind not in OF_ROWS:
             names, matrices = snapshot.segments.name, bloom_matrices.get(f, no_bloom_matrices())
             size_classes = ((s, stored_segment(store, snapshot, s).size_classes(f)) for s in sources)
             by_segment = {s: columns_of(matrices, s, of_blocks, names[s]) for s, of_blocks in size_classes}

@@ -45,14 +45,22 @@ class Texts:
     points: np.ndarray | None = field(default=None, compare=False)  # the keys that the alternatives came from, if any
 
 
-Question: TypeAlias = Values | Texts
+@dataclass(frozen=True)
+class Ranges:
+    """Some value of the column in the block has its key in `ranges`."""
+
+    column: Field
+    ranges: RangeSet
+
+
+Question: TypeAlias = Values | Texts | Ranges
 
 
 @dataclass(frozen=True)
 class FilterHits:
     """The numbers of the blocks that may hold what is asked for, ascending, by one filter."""
 
-    kind: str  # bloom, postings, ngram or token
+    kind: str  # bloom, postings, ordered, ngram or token
     numbers: np.ndarray
 
 
@@ -63,13 +71,14 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
     """
     match leaf:
         case Within(Field() as column, ranges):
-            return (*_values(column, column.type, ranges), *_of_ranges(column, ranges))
+            return (*_values(column, column.type, ranges), *_of_ranges(column, ranges), *_within(column, ranges))
         case Within(Apply(Function(substrings=substrings), (Field() as column, *_)), ranges) if substrings is not None:
             alternatives = in_bytes(substrings(ranges), folded=False)
             return (Texts(column, alternatives, folded=False),) if alternatives else ()
         case TextMatch(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
             texts = (Texts(column, alternatives, folded, tokens),) if alternatives else ()
-            return texts if texts and not folded else (*texts, *_of_ranges(column, prefix))
+            texts = texts if texts and not folded else (*texts, *_of_ranges(column, prefix))
+            return (*texts, *_within(column, prefix))
         case Holds(column, ranges):
             return _values(column, leaf.type, ranges)
         case Unsupported(needs=needs):
@@ -81,6 +90,11 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
 def _values(column: Field, type_: pa.DataType, ranges: RangeSet) -> tuple[Values, ...]:
     points = ranges.points
     return (Values(column, type_, points),) if points is not None and 0 < len(points) <= MOST_POINTS else ()
+
+
+def _within(column: Field, ranges: RangeSet) -> tuple[Ranges, ...]:
+    is_asked = not ranges.is_everything and 0 < len(ranges.thresholds) <= 2 * MOST_POINTS
+    return (Ranges(column, ranges),) if is_asked else ()
 
 
 def _of_ranges(column: Field, ranges: RangeSet) -> tuple[Texts, ...]:

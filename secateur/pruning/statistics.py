@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import FilterHits, Question, Values
+from secateur.pruning.questions import FilterHits, Question, Ranges, Values
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.row_ranges import RowRanges
 from secateur.pruning.zones import Zones
@@ -171,7 +171,7 @@ class Catalog(Protocol):
     def lists_rows(self) -> bool:
         """Whether some postings say which rows of a block hold a value."""
 
-    def rows(self, question: Values, blocks: Blocks) -> RowRanges | None:
+    def rows(self, question: Values | Ranges, blocks: Blocks) -> RowRanges | None:
         """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""
 
     def merged(self, segments: np.ndarray) -> Statistics:

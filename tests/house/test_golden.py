@@ -86,3 +86,9 @@ def test_a_newer_version_is_refused_and_costs_only_time(golden: Path) -> None:
     assert plan.to_arrow()["id"].to_pylist() == [17]
     with pytest.raises(sec.SecateurError, match="upgrade secateur"):
         sec.prune(sec.open_table(str(golden)), "id = 17", strict=True)
+
+
+def test_golden_ordered_postings(golden: Path) -> None:
+    plan = sec.prune(sec.open_table(str(golden)), "ratio BETWEEN 3.0 AND 3.2 OR name LIKE 'name-07%'", strict=True)
+    assert sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()) == [21, 22, *range(71, 80)]
+    assert sum(plan.blocks["row_count"].to_pylist()) == 40  # of two blocks

@@ -57,7 +57,7 @@ def main() -> None:
         sec.open_table(str(root)),
         sort_key=["id"],
         bloom=["id", "name", "wide"],
-        postings={"price": "blocks", "day": "rows"},
+        postings={"price": "blocks", "day": "rows", "ratio": "ordered", "name": "ordered"},
         ngram={"name": {"n": 3, "fold": True}},
         tokens=["name"],
         sums=["price", "id"],

@@ -11,7 +11,7 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOp
 from secateur.index.read.lookup import parts_to_look_up
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field, Leaf, Within
-from secateur.pruning.questions import Question, Texts, Values, questions
+from secateur.pruning.questions import Question, Ranges, Texts, Values, questions
 from secateur.values import Kind, kind_of
 
 
@@ -62,6 +62,8 @@ def _offers(question: Question) -> Iterator[Offer]:
             longest = [option for option in grams if serves(option, question)][:1]
             whole = FilterOption(TOKEN, name, folded=folded)
             options = [*longest, whole] if serves(whole, question) else longest
+        case Ranges():
+            options = []
     return (Offer(question.column, option) for option in options)
 
 

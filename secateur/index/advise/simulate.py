@@ -29,7 +29,7 @@ from secateur.index.read.lookup import parts_to_look_up
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
 from secateur.index.zones.gaps import Gaps as BlockGaps
 from secateur.pruning.predicate.bound import Leaf
-from secateur.pruning.questions import Question, Values, questions
+from secateur.pruning.questions import Question, Ranges, Values, questions
 from secateur.pruning.zones import Gaps
 from secateur.values import Kind, ordered_kind
 
@@ -60,6 +60,8 @@ def simulated_filter(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> S
 
 
 def _may_hold(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
+    if isinstance(question, Ranges):  # nothing is offered for them
+        return True
     if isinstance(question, Values):
         kind = ordered_kind(question.type)
         return bool(_is_in(hash_keys(question.points.tolist(), kind), hashes).any())

@@ -26,12 +26,13 @@ from secateur.index.build.source_file import OpenFile
 from secateur.index.container.index_file import SEGMENT, Contents, Place, Writer, read_contents
 from secateur.index.filters.bloom_fragment import FOLDER as FRAGMENTS_FOLDER
 from secateur.index.identity import FileIdentity
-from secateur.index.model import POSTINGS, BlockTable, Store
+from secateur.index.model import ORDERED, POSTINGS, BlockTable, Store
 from secateur.index.segments.segment_file import (
     BLOCK_KINDS,
     BLOCKS,
     FILTER_KINDS,
     LOCATION_TABLE,
+    ORDERED_POSTING,
     POSTING,
     SIZE_CLASS,
     ZONE,
@@ -79,7 +80,8 @@ def amendments(
     `is_live` tells which entries have a live file: bool of shape (n_entries,). The columns `anew` are measured again in
     all segments.
     """
-    kinds = [POSTING if filter_.kind == POSTINGS else SIZE_CLASS for filter_ in segments.filters]
+    in_segments = {POSTINGS: POSTING, ORDERED: ORDERED_POSTING}
+    kinds = [in_segments.get(filter_.kind, SIZE_CLASS) for filter_ in segments.filters]
     filters = _lack(segments, [(kind, f) for f, kind in enumerate(kinds)])
     columns = _lack(segments, [(ZONE, c) for c in range(len(segments.columns))])
     columns[:, list(anew)] = True
@@ -197,7 +199,7 @@ def _columns_meta(contents: Contents) -> list[object]:
 
 def _first_free(contents: Contents) -> int:
     """Return the first number above those of all filters of a segment."""
-    numbers = (chunk.partition("/")[2] for chunk in contents.chunks if chunk.partition("/")[0] in (SIZE_CLASS, POSTING))
+    numbers = (chunk.partition("/")[2] for chunk in contents.chunks if chunk.partition("/")[0] in FILTER_KINDS)
     return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 
 

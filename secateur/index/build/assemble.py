@@ -16,11 +16,13 @@ import pyarrow as pa
 
 from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, Sketch, ValuesSketch, measure
 from secateur.index.build.options import filters_of
+from secateur.index.build.ordered_sketch import OrderedSketch
 from secateur.index.build.row_sketch import RowSketch
 from secateur.index.build.source_file import OpenFile, SourceFile
 from secateur.index.build.sum_sketch import SumSketch
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
+from secateur.index.filters.ordered import BlockEntries, ordered_of
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
 from secateur.index.filters.postings import Postings
 from secateur.index.filters.postings_build import postings_of, postings_with_rows
@@ -29,6 +31,7 @@ from secateur.index.identity import FileIdentity
 from secateur.index.model import (
     BLOOM,
     NGRAM,
+    ORDERED,
     POSTINGS,
     BlockTable,
     BuildOptions,
@@ -129,10 +132,13 @@ class Collector:
     writer: BloomFragmentWriter
     hashes: list[np.ndarray | None] = field(default_factory=list)  # of postings
     values: list[ValueRows | None] = field(default_factory=list)  # of postings with row lists
+    entries: list[BlockEntries | None] = field(default_factory=list)  # of ordered postings
 
     @property
     def sketch(self) -> Sketch:
         """What the values of every block are added to."""
+        if self.filter.kind == ORDERED:
+            return OrderedSketch(self.filter, self.entries.append)
         if self.filter.rows:
             return RowSketch(self.filter, self.values.append)
         return FilterSketch(self.filter, self.take)
@@ -183,10 +189,12 @@ def assembled(
     pages = {c: table for c, column in enumerate(recipe.columns) if (table := _pages(parts, column)) is not None}
     by_number = dict(enumerate(collectors))
     postings = {f: c.postings() for f, c in by_number.items() if c.filter.kind == POSTINGS}
-    size_classes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
+    ordered = {f: ordered_of(c.entries) for f, c in by_number.items() if c.filter.kind == ORDERED}
+    in_matrices = (f for f in by_number if f not in postings and f not in ordered)
+    size_classes = {f: by_number[f].writer.finish() for f in in_matrices}
     page_locations = [part.page_locations for part in parts if part.page_locations is not None]
     laid = concat_locations(page_locations) if recipe.page_locations else None
-    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, size_classes, postings, laid)
+    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, size_classes, postings, laid, ordered)
     return Assembled(segment, {f: by_number[f].writer.fragments for f in size_classes})
 
 

@@ -16,6 +16,7 @@ from secateur.index.filters.ngrams import LEAST_GRAM, MOST_GRAM
 from secateur.index.model import (
     BLOOM,
     NGRAM,
+    ORDERED,
     POSTINGS,
     TOKEN,
     BuildOptions,
@@ -39,7 +40,7 @@ from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]
 NGRAM_BYTES = 5
-NATIVE, BLOCKS, ROWS = "native", "blocks", "rows"
+NATIVE, BLOCKS, ROWS, IN_ORDER = "native", "blocks", "rows", "ordered"
 _NAME = re.compile(r"[^()+*/%<>=|'\"-]+")  # of a column; anything else may be an expression
 
 
@@ -75,6 +76,8 @@ def _option(kind: str, column: str, setting: object) -> FilterOption:
             return FilterOption(kind, column, folded=bool(given.get("fold", False)))
         case "bloom", "native":
             return FilterOption(kind, column, native=True)
+        case "postings", "ordered":
+            return FilterOption(ORDERED, column)
         case "postings", "rows":
             return FilterOption(kind, column, rows=True)
         case (("bloom" | "postings" | "token"), None) | ("postings", "blocks"):
@@ -84,7 +87,8 @@ def _option(kind: str, column: str, setting: object) -> FilterOption:
 
 _SETTINGS = {
     BLOOM: f"there is {NATIVE!r}, for filters that the files have already",
-    POSTINGS: f"there are {BLOCKS!r}, which hold a value, and {ROWS!r}, for the rows of these blocks too",
+    POSTINGS: f"there are {BLOCKS!r}, which hold a value, {ROWS!r}, for the rows of these blocks too, and "
+    f"{IN_ORDER!r}, for the rows of ranges of values",
     NGRAM: f"give the bytes of a gram, {LEAST_GRAM} to {MOST_GRAM}, or {{'n': {NGRAM_BYTES}, 'fold': True}}",
     TOKEN: "there is {'fold': True}, for words in any case",
 }
@@ -194,6 +198,8 @@ def _filter(option: FilterOption, schema: pa.Schema, expressions: Collection[str
         raise InvalidOption(
             f"{option.kind} cannot be kept of {option.column}, a {field.type}: its values have no order"
         )
+    if option.kind == ORDERED and (type_ != field.type or option.column in expressions):
+        raise InvalidOption(f"ordered postings are kept of columns with single values, and {option.column} is not one")
     if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
         raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
     return Filter(option.kind, field.path, type_, option.gram, option.folded, option.rows)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from secateur.index.filters.ordered import BlockEntries, all_entries, ordered_of
 from secateur.index.filters.postings import Postings, rows_by_block, values_by_block
 from secateur.index.filters.postings_build import postings_of, postings_with_rows
 from secateur.index.filters.row_lists import ValueRows
@@ -76,6 +77,7 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, size_classes: Mappi
     pages = {c: take_pages(_pages(taken, c), order) for c in sorted({c for segment in taken for c in segment.pages})}
     postings = {f: _postings([segment.postings[f] for segment in taken], order) for f in taken[0].postings}
     with_rows = {f: _postings([segment.with_rows[f] for segment in taken], order) for f in taken[0].with_rows}
+    ordered = {f: _in_order([segment.ordered[f] for segment in taken], order) for f in taken[0].ordered}
     return SegmentData(
         plan.files,
         blocks,
@@ -86,6 +88,7 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, size_classes: Mappi
         {f: postings_of(*merged) for f, merged in postings.items()}
         | {f: postings_with_rows(*merged) for f, merged in with_rows.items()},
         _locations(taken, order),
+        {f: ordered_of(merged) for f, merged in ordered.items()},
     )
 
 
@@ -105,6 +108,7 @@ class _Taken:
     postings: Mapping[int, _Hashes]  # those without row lists
     with_rows: Mapping[int, _WithRows]
     page_locations: BlockLocations | None
+    ordered: Mapping[int, list[BlockEntries | None]]
 
 
 def _taken(segment: SegmentData, part: Part) -> _Taken:
@@ -116,6 +120,7 @@ def _taken(segment: SegmentData, part: Part) -> _Taken:
         {f: _values(of, values_by_block(of, _OF), chosen) for f, of in segment.postings.items() if of.lists is None},
         {f: _values(of, rows_by_block(of, _OF), chosen) for f, of in segment.postings.items() if of.lists is not None},
         None if segment.page_locations is None else segment.page_locations.take(chosen),
+        {f: _in_order([all_entries(of, _OF)], chosen) for f, of in segment.ordered.items()},
     )
 
 
@@ -161,6 +166,10 @@ def _locations(parts: Sequence[_Taken], order: np.ndarray) -> BlockLocations | N
     return concat_locations(every).take(order)
 
 
+def _in_order(parts: Sequence[list[Value]], order: np.ndarray) -> list[Value]:
+    every = [value for part in parts for value in part]
+    return [every[i] for i in order.tolist()]
+
+
 def _postings(parts: Sequence[tuple[list[Value], int]], order: np.ndarray) -> tuple[list[Value], int]:
-    every = [values for part, _ in parts for values in part]
-    return [every[i] for i in order.tolist()], max(shift for _, shift in parts)
+    return _in_order([part for part, _ in parts], order), max(shift for _, shift in parts)

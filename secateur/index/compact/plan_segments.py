@@ -17,7 +17,7 @@ from secateur.index.build.survey import FileSurvey, as_bytes, in_key_order, targ
 from secateur.index.compact.merge_filters import live_blocks_by_build
 from secateur.index.file_names import build_of
 from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS
-from secateur.index.model import POSTINGS, BuildOptions, Filter, Store
+from secateur.index.model import OF_ROWS, BuildOptions, Filter, Store
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.stored_segment import stored_segment
@@ -67,7 +67,7 @@ def merged_target(options: BuildOptions, filters: Sequence[Filter], blocks: int,
 
     By default a power of two, so that a growing table is seldom cut differently.
     """
-    has_postings = any(filter_.kind == POSTINGS for filter_ in filters)
+    has_postings = any(filter_.kind in OF_ROWS for filter_ in filters)
     target = target_blocks(blocks, rows, options.segment_blocks, has_postings=has_postings)
     return 1 << (target.bit_length() - 1) if options.segment_blocks is None else target
 

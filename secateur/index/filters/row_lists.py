@@ -9,7 +9,7 @@ Sound: the list of a pair has every row of the block whose value has the prefix,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,16 +17,14 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
-from secateur.ragged import elements_of, offsets_of, spread
+from secateur.index.filters.page_bytes import ReadBands, bands_of, laid, read_pages
+from secateur.ragged import elements_of, offsets_of
 from secateur.values import sorted_distinct
 
 PAGE_ROWS = 2048  # 1 to 6 KB; a list of more rows has a page of its own
 LONG = 64  # rows; shorter lists have other pages than longer ones, so that the mean of a page tells what its lists are
 MOST_ROWS = 1 << 26  # of a page that a reader accepts; a block with more values than half of it is unknown
-BAND = 1024  # bytes of a row of the matrix, and the least that is read
 _SIGNED = np.dtype("<i8")
-
-ReadBands = Callable[[np.ndarray], np.ndarray]  # distinct, ascending rows of the matrix -> uint8 of shape (n, BAND)
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class ListTable:
     @property
     def bands(self) -> int:
         """Rows of the matrix."""
-        return -(-int(self.begin[-1]) // BAND)
+        return bands_of(self.begin)
 
     @property
     def nbytes(self) -> int:
@@ -86,15 +84,8 @@ def rows_in(table: ListTable, lists: np.ndarray, read: ReadBands, where: str) ->
     pages = sorted_distinct(page)
     if not len(pages):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    low, high = table.begin[pages] // BAND, -(-table.begin[pages + 1] // BAND)
-    bands = sorted_distinct(spread(low, high - low))
-    data = memoryview(read(bands).reshape(-1).data)
-    begin = np.searchsorted(bands, low) * BAND + table.begin[pages] % BAND
-    size = np.diff(table.begin)[pages]
-    decoded = [
-        _decoded(table, number, data[at : at + length], where)
-        for number, at, length in zip(pages.tolist(), begin.tolist(), size.tolist(), strict=True)
-    ]
+    contents = read_pages(table.begin, pages, read)
+    decoded = [_decoded(table, *page, where) for page in zip(pages.tolist(), contents, strict=True)]
     counts, steps = (np.concatenate([part[i] for part in decoded], dtype=np.int64) for i in (0, 1))
     behind = offsets_of(np.diff(table.first)[pages])[:-1]  # lists in the earlier of these pages
     chosen = lists - (table.first[pages] - behind)[np.searchsorted(pages, page)]
@@ -139,10 +130,8 @@ def row_lists_of(counts: np.ndarray, rows: np.ndarray) -> RowLists:
         encode_chunk([_narrow(counts[low:high]), _narrow(steps[begin[low] : begin[high]])])
         for low, high in pairwise(first.tolist())
     ]
-    table = ListTable(first, offsets_of(np.array([*map(len, pages)], np.int64)), begin[first])
-    bands = np.zeros(table.bands * BAND, np.uint8)
-    bands[: table.begin[-1]] = np.frombuffer(b"".join(pages), np.uint8)
-    return RowLists(table, bands.reshape(-1, BAND))
+    page_begin, bands = laid(pages)
+    return RowLists(ListTable(first, page_begin, begin[first]), bands)
 
 
 def _pages(counts: np.ndarray, begin: np.ndarray) -> np.ndarray:

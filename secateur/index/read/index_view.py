@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.model import BlockTable, Store, StoredFile
+from secateur.index.model import ORDERED, BlockTable, Store, StoredFile
 from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.read.chunk_reader import ChunkReader, RangeCache
@@ -22,6 +22,7 @@ from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.ordered_lookup import rows_within
 from secateur.index.read.row_lookup import rows_with
 from secateur.index.read.runs import LooseRun, SegmentRun
 from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
@@ -30,7 +31,7 @@ from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import FilterHits, Question, Values
+from secateur.pruning.questions import FilterHits, Question, Ranges, Values
 from secateur.pruning.report import Counts, Faults, Reads
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks
 from secateur.pruning.statistics import Blocks, Descent, Run, Statistics
@@ -226,18 +227,22 @@ class IndexView:
     @property
     def lists_rows(self) -> bool:
         """Whether some postings say which rows of a block hold a value."""
-        return any(filter_.rows for filter_ in self.memory.snapshot.filters)
+        return any(filter_.rows or filter_.kind == ORDERED for filter_ in self.memory.snapshot.filters)
 
-    def rows(self, question: Values, blocks: Blocks) -> RowRanges | None:
+    def rows(self, question: Values | Ranges, blocks: Blocks) -> RowRanges | None:
         """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""
         if not isinstance(blocks, OpenedBlocks):  # those that were pruned elsewhere have no numbers
             return None
         numbers, row_count = blocks.numbers, blocks.row_count
         indexed = int(np.searchsorted(numbers, self.total))
         asked = self._asked_of_index(question, self.segments_of(numbers[:indexed]))
-        if not isinstance(asked, Values):
-            return None
-        known = rows_with(self.memory, asked, numbers[:indexed], row_count[:indexed])
+        match asked:
+            case Values():
+                known = rows_with(self.memory, asked, numbers[:indexed], row_count[:indexed])
+            case Ranges():
+                known = rows_within(self.memory, asked, numbers[:indexed], row_count[:indexed])
+            case _:
+                return None
         return None if known is None else joined_ranges([known, whole_blocks(row_count[indexed:])])
 
     def _zones_of(self, question: Question) -> ZonesOf:

@@ -25,13 +25,16 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.segment_file import (
     BLOCKS,
     LOCATION_TABLE,
+    ORDERED_POSTING,
     PAGE,
     PAGE_LOCATIONS,
     POSTING,
     SIZE_CLASS,
     ZONE,
+    StoredOrdered,
     StoredPostings,
     blocks_of,
+    ordered_of,
     pages_of,
     postings_of,
     size_classes_of,
@@ -252,6 +255,14 @@ class IndexMemory:
             return postings_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
 
         return self._of_filter(POSTING, f, segments, decode)
+
+    def ordered(self, f: int, segments: np.ndarray) -> list[StoredOrdered | None]:
+        """Return the ordered postings of a filter in the given segments; None where absent or unreadable."""
+
+        def decode(segment: int, arrays: Arrays, where: str) -> StoredOrdered:
+            return ordered_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
+
+        return self._of_filter(ORDERED_POSTING, f, segments, decode)
 
     def _of_filter(
         self, kind: str, f: int, segments: np.ndarray, decode: Callable[[int, Arrays, str], Value]

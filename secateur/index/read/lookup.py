@@ -26,12 +26,13 @@ from secateur.index.filters.ngrams import grams_within, hash_parts, token_key
 from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by_alternative, columns_with
 from secateur.index.filters.size_class import NONE, FilterShape, shape_of
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
+from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, Filter
 from secateur.index.read.loader import IndexMemory
+from secateur.index.read.ordered_lookup import blocks_within
 from secateur.index.read.posting_rows import posting_rows
 from secateur.index.segments.segment_file import StoredPostings
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
-from secateur.pruning.questions import FilterHits, Question, Texts, Values
+from secateur.pruning.questions import FilterHits, Question, Ranges, Texts, Values
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys
 
@@ -70,6 +71,9 @@ def answers(
             asked = [_value_filter(memory, question)]
         case Texts():
             asked = list(_text_filters(memory, question))
+        case Ranges():
+            within = blocks_within(memory, question, segments)
+            return [] if within is None else [FilterHits(ORDERED, within)]
     hits = [(f, _asked(memory, f, question, segments)) for f in asked if f is not None]
     return [
         FilterHits(memory.snapshot.filters[f].kind, _within_zones(candidates, question, zones_of))
@@ -78,7 +82,7 @@ def answers(
     ]
 
 
-def _asked(memory: IndexMemory, f: int, question: Question, segments: np.ndarray) -> CandidateBlocks | None:
+def _asked(memory: IndexMemory, f: int, question: Values | Texts, segments: np.ndarray) -> CandidateBlocks | None:
     match question:
         case Values():
             return _with_values(memory, f, question, segments)
@@ -98,7 +102,7 @@ def _any_value(numbers: np.ndarray) -> CandidateBlocks:
     return CandidateBlocks(numbers, np.full(len(numbers), ANY))
 
 
-def _within_zones(candidates: CandidateBlocks, question: Question, zones_of: ZonesOf) -> np.ndarray:
+def _within_zones(candidates: CandidateBlocks, question: Values | Texts, zones_of: ZonesOf) -> np.ndarray:
     """Keep the blocks whose zone maps may hold a value that their filters may hold.
 
     Sound: a row with one of the values lies in a block where neither structure denies that value.

@@ -16,8 +16,10 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of, signed_salt
 from secateur.index.container.index_file import SEGMENT, Place, Writer, is_repeated
+from secateur.index.filters.ordered import Ordered, OrderedTable, ordered_arrays, ordered_table_of
+from secateur.index.filters.page_bytes import BAND
 from secateur.index.filters.postings import Form, Postings, PostingTable, posting_arrays, posting_table_of
-from secateur.index.filters.row_lists import BAND, ListTable, RowLists, list_arrays, list_table_of
+from secateur.index.filters.row_lists import ListTable, RowLists, list_arrays, list_table_of
 from secateur.index.filters.size_class import NONE
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, IndexedColumn, type_name
@@ -27,18 +29,19 @@ from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import Keys, Kind, same_width
 
-BLOCKS, ZONE, PAGE, PLACE, SIZE_CLASS, POSTING = (
+BLOCKS, ZONE, PAGE, PLACE, SIZE_CLASS, POSTING, ORDERED_POSTING = (
     "blocks",
     "zone",
     "page",
     "place",
     "size-class",
     "posting",
+    "ordered",
 )  # kinds of chunks
 PAGE_LOCATIONS, LOCATION_TABLE = "page-locations", "location-table"
 BLOCK_KINDS = (BLOCKS, PAGE_LOCATIONS, LOCATION_TABLE)  # one of each per segment, whatever its columns
 COLUMN_KINDS = (ZONE, PAGE, PLACE)  # at most one of each per column
-FILTER_KINDS = (SIZE_CLASS, POSTING)  # one per filter
+FILTER_KINDS = (SIZE_CLASS, POSTING, ORDERED_POSTING)  # one of them per filter
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class SegmentData:
     )  # by filter: int16 size class of every block's filter
     postings: Mapping[int, Postings] = field(default_factory=dict)  # by filter
     page_locations: BlockLocations | None = None  # None: not requested
+    ordered: Mapping[int, Ordered] = field(default_factory=dict)  # by filter
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,11 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
         matrix = writer.add_rows(name, postings.rows)
         where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
         writer.add(name, [where, *posting_arrays(postings.table), *_list_arrays(writer, name, postings.lists)])
+    for f, ordered in segment.ordered.items():
+        name = f"{ORDERED_POSTING}/{first_filter + f}"
+        matrix = writer.add_rows(name, ordered.bands)
+        where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
+        writer.add(name, [where, *ordered_arrays(ordered.table)])
     if segment.page_locations is not None:
         writer.add_bytes(PAGE_LOCATIONS, locations_array(segment.page_locations))
         writer.add(LOCATION_TABLE, table_arrays(segment.page_locations, writer.chunks[PAGE_LOCATIONS].at))
@@ -234,6 +243,31 @@ def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> 
     (place,) = _vectors(arrays[_OF_POSTINGS : _OF_POSTINGS + 1], (_SIGNED,), 2, where)
     list_table = list_table_of(arrays[_OF_POSTINGS + 1 :], table.pairs, where)
     return StoredPostings(table, rows, StoredLists(list_table, _matrix(place, list_table.bands, BAND, size, where)))
+
+
+@dataclass(frozen=True)
+class StoredOrdered:
+    """The ordered postings of a segment, and where their pages lie in its file."""
+
+    table: OrderedTable
+    bands: Matrix
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.table.nbytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes in the file, besides those in memory."""
+        return self.bands.nbytes
+
+
+def ordered_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> StoredOrdered:
+    """Decode the ordered postings of n blocks, whose pages lie in a file of `size` bytes. Raises IndexFault."""
+    (place,) = _vectors(arrays[:1], (_SIGNED,), 2, where)
+    table = ordered_table_of(arrays[1:], n, where)
+    return StoredOrdered(table, _matrix(place, table.bands, BAND, size, where))
 
 
 def _matrix(place: np.ndarray, rows: int, width: int, size: int, where: str) -> Matrix:

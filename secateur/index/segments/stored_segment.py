@@ -9,12 +9,14 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import Place, ReadRange, check, decode_chunk
+from secateur.index.filters.ordered import Ordered
 from secateur.index.filters.postings import Postings
 from secateur.index.filters.row_lists import RowLists
-from secateur.index.model import POSTINGS, BlockTable, Store
+from secateur.index.model import ORDERED, POSTINGS, BlockTable, Store
 from secateur.index.segments.segment_file import (
     BLOCKS,
     LOCATION_TABLE,
+    ORDERED_POSTING,
     PAGE,
     PLACE,
     POSTING,
@@ -22,6 +24,7 @@ from secateur.index.segments.segment_file import (
     ZONE,
     SegmentData,
     blocks_of,
+    ordered_of,
     pages_of,
     places_of,
     postings_of,
@@ -109,6 +112,15 @@ class StoredSegment:
             raise IndexFault(f"{self._where(POSTING)}: the row lists are missing")
         return Postings(stored.table, rows, RowLists(stored.lists.table, self._every_row(stored.lists.bands)))
 
+    def ordered(self, f: int) -> Ordered:
+        """Read the ordered postings of a filter with all their pages."""
+        arrays = self._arrays(ORDERED_POSTING, self.snapshot.filter_directory(ORDERED_POSTING, f))
+        if arrays is None:
+            raise IndexFault(f"{self.name}: the ordered postings of a filter are missing")
+        size = int(self.snapshot.segments.size[self.number])
+        stored = ordered_of(arrays, self.block_count, size, self._where(ORDERED_POSTING))
+        return Ordered(stored.table, self._every_row(stored.bands))
+
     def _every_row(self, matrix: Matrix) -> np.ndarray:
         every, where = np.arange(matrix.rows), self._where(POSTING)
         return read_rows(matrix, every, lambda ranges: [self.read(*range_) for range_ in ranges], where)
@@ -157,4 +169,5 @@ def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
     pages = {c: table for c in columns if (table := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
     postings = {f: stored.postings(f) for f, filter_ in enumerate(snapshot.filters) if filter_.kind == POSTINGS}
     zone_maps = [stored.zone_map(c) for c in columns]
-    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.page_locations())
+    ordered = {f: stored.ordered(f) for f, filter_ in enumerate(snapshot.filters) if filter_.kind == ORDERED}
+    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.page_locations(), ordered)

@@ -18,7 +18,7 @@ from secateur.arrays import flags
 from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
 from secateur.index.build.column_sketch import nested
 from secateur.index.build.tasks import RunTasks
-from secateur.index.model import BlockTable, Filter, IndexedColumn, is_derived, is_tuple_column
+from secateur.index.model import ORDERED, BlockTable, Filter, IndexedColumn, is_derived, is_tuple_column
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
@@ -27,6 +27,7 @@ from secateur.index.segments.named_columns import expressions_of
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.verify.check_filters import lost, wanted
+from secateur.index.verify.check_ordered import OrderedWitness, SegmentEntries, segment_entries
 from secateur.index.verify.check_rows import RowWitness, SegmentRows, segment_rows
 from secateur.index.verify.check_statistics import ColumnWitness, Contradiction, Unit, tuple_contradictions
 from secateur.index.verify.check_sums import SumWitness
@@ -217,15 +218,20 @@ class SegmentAuditor:
                         witnesses.append(SumWitness(column, Unit.of(zone_map, block)))
         return witnesses
 
-    def _row_witnesses(self, block: int, filters: Mapping[int, Filter]) -> list[RowWitness]:
-        """Return a witness for every filter with row lists; none for those that cannot be read."""
-        witnesses = []
-        for f in (f for f, filter_ in filters.items() if filter_.rows):
+    def _row_witnesses(self, block: int, filters: Mapping[int, Filter]) -> list[RowWitness | OrderedWitness]:
+        """Return a witness for every filter that says rows; none for those that cannot be read."""
+        witnesses: list[RowWitness | OrderedWitness] = []
+        for f in (f for f, filter_ in filters.items() if filter_.rows or filter_.kind == ORDERED):
             with self.memory.faults.tolerated():
                 if f not in self._row_lists:
                     stored = stored_segment(self.memory.store, self.memory.snapshot, self.segment)
-                    self._row_lists[f] = segment_rows(stored, f)
-                witnesses.append(RowWitness(self._row_lists[f], block))
+                    is_ordered = filters[f].kind == ORDERED
+                    self._row_lists[f] = segment_entries(stored, f) if is_ordered else segment_rows(stored, f)
+                match self._row_lists[f]:
+                    case SegmentEntries() as entries:
+                        witnesses.append(OrderedWitness(entries, block))
+                    case SegmentRows() as lists:
+                        witnesses.append(RowWitness(lists, block))
         return witnesses
 
     def _look_up(self, path: str, row_group: int, block: int, looked_up: Mapping[int, pa.Array]) -> None:
@@ -260,6 +266,8 @@ class SegmentAuditor:
         self._look_up(path, row_group, block, looked_up)
 
     def _gather(self, looked_up: dict[int, pa.Array], f: int, filter_: Filter, values: pa.Array) -> None:
+        if filter_.kind == ORDERED:  # which are compared whole
+            return
         new = wanted(filter_, values, self.draw)
         both = [looked_up[f], new] if f in looked_up else [new]
         looked_up[f] = wanted(filter_, pa.concat_arrays(both), self.draw)
@@ -346,7 +354,7 @@ class SegmentAuditor:
         return parse_sort_key(self.memory.snapshot.options.sort_key)
 
     @cached_property
-    def _row_lists(self) -> dict[int, SegmentRows]:
+    def _row_lists(self) -> dict[int, SegmentRows | SegmentEntries]:
         return {}
 
     @cached_property

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.index.build.options import hashed_type
-from secateur.index.model import NGRAM, POSTINGS, Filter, FilterOption, is_tuple_column, name_of
+from secateur.index.model import NGRAM, ORDERED, POSTINGS, Filter, FilterOption, is_tuple_column, name_of
 from secateur.index.segments.named_columns import called_in_table, expressions_of
-from secateur.index.segments.segment_file import PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
+from secateur.index.segments.segment_file import ORDERED_POSTING, PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
@@ -52,7 +52,9 @@ class Covered:
     """The coverage of a column by one structure, over the live files."""
 
     column: str
-    structure: str  # "zone map", "pages", "sum", "bloom", "postings", "ngram", "tokens" or "sort key"
+    structure: (
+        str  # "zone map", "pages", "sum", "bloom", "postings", "ordered postings", "ngram", "tokens" or "sort key"
+    )
     setting: str | None
     files: int
     blocks: int
@@ -259,6 +261,10 @@ def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, filter_: Filt
         postings = opened.catalog.memory.postings(f, np.arange(len(snapshot.segments)))
         rows = sum(stored.stored_bytes for stored in postings if stored is not None)
         return _bytes(snapshot.filter_directory(POSTING, f)) + rows
+    if filter_.kind == ORDERED:
+        ordered = opened.catalog.memory.ordered(f, np.arange(len(snapshot.segments)))
+        pages = sum(stored.stored_bytes for stored in ordered if stored is not None)
+        return _bytes(snapshot.filter_directory(ORDERED_POSTING, f)) + pages
     bloom_matrices = snapshot.bloom_matrices(f)
     return _bytes(snapshot.filter_directory(SIZE_CLASS, f)) + (
         0 if bloom_matrices is None else int(bloom_matrices.file_size.sum())
@@ -269,6 +275,8 @@ def _has_filter(snapshot: Snapshot, f: int, filter_: Filter) -> np.ndarray | Non
     """Return the segments that have a filter: postings are in the segments, other filters in bloom matrices."""
     if filter_.kind == POSTINGS:
         return _has(snapshot.filter_directory(POSTING, f))
+    if filter_.kind == ORDERED:
+        return _has(snapshot.filter_directory(ORDERED_POSTING, f))
     bloom_matrices = snapshot.bloom_matrices(f)
     if bloom_matrices is None:
         return None

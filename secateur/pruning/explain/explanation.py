@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 CONSULTED, IDLE, MISSING = "consulted", "not consulted", "missing"
 # from the kind of a filter
-STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}
+STRUCTURES = {
+    "bloom": "bloom",
+    "postings": "postings",
+    "ordered": "ordered postings",
+    "ngram": "ngram",
+    "token": "tokens",
+}
 _SPELLED = {"bloom": "bloom filter", "ngram": "n-grams"}
 LEAST_BLOCKS = 2  # of a table in which a condition could prune
 REFRESH = "refresh_index(table, spark=spark)"

@@ -17,7 +17,7 @@ from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.pruning.predicate.bound import Leaf, Within, leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.questions import Values, questions
+from secateur.pruning.questions import Ranges, Values, questions
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.row_ranges import RowRanges, coarsened, intersection, union, whole_blocks
 from secateur.pruning.stages.survivors import Query, Survivors
@@ -64,7 +64,7 @@ def listed_rows(predicate: Predicate, catalog: Catalog, blocks: Blocks) -> RowRa
 
 def _rows(leaf: Leaf, catalog: Catalog, blocks: Blocks) -> RowRanges | None:
     """Return the rows on which a leaf may be TRUE; None if no postings say it."""
-    asked = (catalog.rows(question, blocks) for question in questions(leaf) if isinstance(question, Values))
+    asked = (catalog.rows(question, blocks) for question in questions(leaf) if isinstance(question, Values | Ranges))
     return _in_all([rows for rows in asked if rows is not None])
 
 

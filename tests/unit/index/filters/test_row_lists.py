@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import encode_chunk
 from secateur.index.filters import row_lists
+from secateur.index.filters.page_bytes import BAND
 from secateur.index.filters.postings import Form, Postings, blocks_with, pairs_with, rows_by_block
 from secateur.index.filters.postings_build import postings_of, postings_with_rows
 from secateur.index.filters.row_lists import (
-    BAND,
     PAGE_ROWS,
     ListTable,
     RowLists,
