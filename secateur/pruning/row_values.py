@@ -105,7 +105,7 @@ def all_values(operand: Operand, batch: pa.RecordBatch) -> Iterator[pa.Array]:
     """
     values = _known(operand, Rows(batch))
     yield values
-    if not any(map(is_by_locale, everything_in(operand))):
+    if not is_by_locale(operand):
         return
     others = Rows(batch).beyond_ascii(fields(operand))
     if others.any():
@@ -125,8 +125,13 @@ def _known(operand: Operand, rows: Rows) -> pa.Array:
     return result.values
 
 
-def is_by_locale(part: object) -> bool:
-    """Whether the locale matters for a part of a predicate."""
+def is_by_locale(operand: Operand) -> bool:
+    """Return whether the values of an operand depend on the locale that Spark runs in."""
+    return any(map(is_computed_by_locale, everything_in(operand)))
+
+
+def is_computed_by_locale(part: object) -> bool:
+    """Return whether a part of a predicate is a function whose values depend on the locale."""
     return isinstance(part, Apply) and part.function.on_rows is not None and part.function.on_rows.by_locale
 
 

@@ -33,7 +33,7 @@ from secateur.pruning.predicate.bound import (
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.patterns.letter_case import LOCALES
 from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.row_values import Rows, column, is_by_locale
+from secateur.pruning.row_values import Rows, column, is_computed_by_locale
 from secateur.pruning.text_rows import inside, value_outcomes
 from secateur.values import Kind, kind_of
 
@@ -80,7 +80,7 @@ def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
 def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     """Evaluate a leaf; where letters beyond ASCII change case, all locales must agree."""
     outcomes = _in_locale(leaf, batch, LOCALES[0])
-    if not any(is_by_locale(part) for part in _evaluated(leaf)):
+    if not any(is_computed_by_locale(part) for part in _evaluated(leaf)):
         return outcomes
     others = Rows(batch).beyond_ascii(fields(leaf))
     if others.any():
