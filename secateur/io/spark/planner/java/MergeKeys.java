@@ -135,8 +135,9 @@ final class MergeKeys implements Rewrite {
             if (filter instanceof String) rows = filter;
             else found = new Filter((Expression) filter, found);
         }
-        if (rows instanceof String) rule.events.add(session, relation.relation().table().name(), "", (String) rows);
-        return rows instanceof String ? node : found;
+        if (rows instanceof RepeatableRows) return found;
+        if (node == relation) rule.events.add(session, relation.relation().table().name(), "", (String) rows);
+        return node;
     }
 
     /** The filter that a column has one of the source's values; or why there is none, a String. */
