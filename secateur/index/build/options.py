@@ -34,9 +34,9 @@ from secateur.pruning.aggregates.sums import is_summed
 from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression, normalised
-from secateur.pruning.row_values import is_by_locale
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.row_values import is_by_locale
 from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]

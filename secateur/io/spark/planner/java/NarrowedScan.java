@@ -33,7 +33,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan of Iceberg's that reads only some ranges of some files, and the other files whole. */
-final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable, Pruned {
+final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable, Pruned, TakesKeys {
     final Scan scan;
     private final String name;
     private final SparkSession session;
@@ -190,6 +190,11 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             if (read.contains(indexed[i])) found.add(Reference.to(indexed[i]));
         }
         return (NamedReference[]) found.toArray(new NamedReference[0]);
+    }
+
+    public boolean takes(String column) {
+        if (isPartial) return false;
+        return ownAttributes().contains(column) || Arrays.asList(indexed).contains(column);
     }
 
     private Set ownAttributes() {

@@ -43,7 +43,7 @@ final class Rewriting {
             isChanged = false;
             LogicalPlan asked = replaced(plan);
             LogicalPlan replaced = DeferredScan.undone(unrepeatable == null ? PartialScans.in(asked) : asked);
-            if (!isChanged) return hasJoin && isNarrowed ? RuntimeFilters.added(replaced) : replaced;
+            if (!isChanged) return withKeys(hasJoin && isNarrowed ? RuntimeFilters.added(replaced) : replaced);
             LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced));
             List scans = new ArrayList();
             collect(pushed, scans);
@@ -52,8 +52,12 @@ final class Rewriting {
                 PrunedScan scan = (PrunedScan) scans.get(i);
                 rule.events.add(session, scan.table.name, String.valueOf(scan.answer().number), scan.answer().text);
             }
-            return hasJoin ? RuntimeFilters.added(pushed) : pushed;
+            return withKeys(hasJoin ? RuntimeFilters.added(pushed) : pushed);
         }
+    }
+
+    private LogicalPlan withKeys(LogicalPlan pruned) {
+        return hasJoin && unrepeatable == null ? MergeKeys.filtered(rule, session, pruned) : pruned;
     }
 
     private boolean areAnswered(List scans) {

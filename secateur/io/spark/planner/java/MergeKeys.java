@@ -1,0 +1,170 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+import scala.collection.Iterator;
+
+/**
+ * Lets the keys of a MERGE's source prune its target, also of an UPDATE and a DELETE with a subquery.
+ *
+ * Spark cannot: it does not broadcast the source of an outer join, and pushes no filter below the projection that numbers
+ * the target's rows. The filter here lies below it, and has its values from a second run of the source. Sound: a join of
+ * these kinds drops rows of its left side without a partner, and the second run has all keys of the first.
+ */
+final class MergeKeys implements Rewrite {
+    static final String ICEBERG_SCAN = "org.apache.iceberg.spark.source.SparkBatchQueryScan";
+    private static final long MOST_BYTES = 10 << 20; // of keys, by Spark's estimate; the driver collects them
+    private static final Set DROPPING = // joins that drop rows of their left side without a partner
+        new HashSet(Arrays.asList(new String[] {"Inner", "RightOuter", "LeftSemi"}));
+    private final EnableRule rule;
+    private final SparkSession session;
+
+    private MergeKeys(EnableRule rule, SparkSession session) {
+        this.rule = rule;
+        this.session = session;
+    }
+
+    static LogicalPlan filtered(EnableRule rule, SparkSession session, LogicalPlan plan) {
+        if (!(plan instanceof WriteDelta) || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
+        return new MergeKeys(rule, session).rewritten(plan);
+    }
+
+    /** The first join below a plan, by nodes with one child each, with a filter on its left side. */
+    public LogicalPlan rewritten(LogicalPlan node) {
+        if (node instanceof Join) return joined((Join) node);
+        return node.children().size() == 1 ? Children.rewritten(node, this) : node;
+    }
+
+    private LogicalPlan joined(final Join join) {
+        if (!DROPPING.contains(join.joinType().toString()) || join.condition().isEmpty()) return join;
+        Set ids = new HashSet();
+        for (Iterator all = join.left().output().iterator(); all.hasNext();) ids.add(((Attribute) all.next()).exprId());
+        final List keys = new ArrayList(); // pairs of a column of the target and an expression over the source
+        collect((Expression) join.condition().get(), ids, keys);
+        if (keys.isEmpty()) return join;
+        LogicalPlan target = target(join.left(), keys, join.right());
+        if (target == join.left()) return join;
+        return (LogicalPlan) join.withNewChildren(PrunedTable.seq(Arrays.asList(new Object[] {target, join.right()})));
+    }
+
+    private static void collect(Expression condition, Set targets, List keys) {
+        if (condition instanceof And) {
+            collect(((And) condition).left(), targets, keys);
+            collect(((And) condition).right(), targets, keys);
+        } else if (condition instanceof EqualTo) {
+            Expression left = ((EqualTo) condition).left(), right = ((EqualTo) condition).right();
+            if (isKey(left, right, targets)) keys.add(new Expression[] {left, right});
+            else if (isKey(right, left, targets)) keys.add(new Expression[] {right, left});
+        }
+    }
+
+    private static boolean isKey(Expression column, Expression value, Set targets) {
+        if (!(column instanceof AttributeReference)) return false;
+        if (!targets.contains(((AttributeReference) column).exprId()) || value.references().isEmpty()) return false;
+        for (Iterator all = value.references().iterator(); all.hasNext();) {
+            if (targets.contains(((Attribute) all.next()).exprId())) return false;
+        }
+        return true;
+    }
+
+    /** The left side with filters on its scan; the same if there is no such scan, or it has such filters already. */
+    private LogicalPlan target(LogicalPlan node, final List keys, final LogicalPlan source) {
+        boolean isFilter = node instanceof Filter;
+        if (isFilter && holdsKeys(((Filter) node).condition())) return node;
+        LogicalPlan scan = isFilter ? ((Filter) node).child() : node;
+        if (scan instanceof DataSourceV2ScanRelation) return scanned(node, (DataSourceV2ScanRelation) scan, keys, source);
+        if (!isFilter && !(node instanceof Project)) return node;
+        return Children.rewritten(node, new Rewrite() {
+            public LogicalPlan rewritten(LogicalPlan child) { return target(child, keys, source); }
+        });
+    }
+
+    private static boolean holdsKeys(Expression condition) {
+        if (condition instanceof DynamicPruningSubquery) return true;
+        for (Iterator all = condition.children().iterator(); all.hasNext();) {
+            if (holdsKeys((Expression) all.next())) return true;
+        }
+        return false;
+    }
+
+    /** `node`: the scan, or a filter over it. */
+    private LogicalPlan scanned(LogicalPlan node, DataSourceV2ScanRelation relation, List keys, LogicalPlan source) {
+        if (!(relation.relation().table() instanceof RowLevelOperationTable)) return node;
+        List columns = new ArrayList();
+        for (int i = 0; i < keys.size(); i++) {
+            Expression column = ((Expression[]) keys.get(i))[0];
+            if (relation.outputSet().contains((AttributeReference) column)) columns.add(keys.get(i));
+        }
+        if (columns.isEmpty()) return node;
+        LogicalPlan found = node;
+        if (node == relation) { // a pruned scan lies under a filter, and rows without a key have no partner
+            Expression column = ((Expression[]) columns.get(0))[0];
+            Filter filter = new Filter(new IsNotNull(column), relation);
+            found = OtherScans.pruned(rule, session, filter, null);
+            if (found == filter) return node;
+        }
+        Object scan = ((DataSourceV2ScanRelation) ((Filter) found).child()).scan();
+        if (!(scan instanceof TakesKeys)) return node;
+        Object rows = RepeatableRows.of(source);
+        for (int i = 0; i < columns.size() && rows instanceof RepeatableRows; i++) {
+            Expression[] pair = (Expression[]) columns.get(i);
+            if (!((TakesKeys) scan).takes(((AttributeReference) pair[0]).name())) continue;
+            Object filter = filter(pair[0], pair[1], (RepeatableRows) rows);
+            if (filter instanceof String) rows = filter;
+            else found = new Filter((Expression) filter, found);
+        }
+        if (rows instanceof RepeatableRows) return found;
+        if (node == relation) rule.events.add(session, relation.relation().table().name(), "", (String) rows);
+        return node;
+    }
+
+    /** The filter that a column has one of the source's values; or why there is none, a String. */
+    private static Object filter(Expression column, Expression value, RepeatableRows rows) {
+        if (!rows.has(value)) return "the keys of the source may be others when it is run twice";
+        boolean isColumn = value instanceof AttributeReference;
+        Expression field = isColumn
+            ? value : new Alias(value, "key", NamedExpression$.MODULE$.newExprId(), PrunedTable.seq(new ArrayList()),
+                Option.empty(), PrunedTable.seq(new ArrayList()));
+        LogicalPlan keys = new Project(PrunedTable.seq(Arrays.asList(new Object[] {field})), rows.plan);
+        if (keys.stats().sizeInBytes().compare(scala.math.BigInt.apply(MOST_BYTES)) > 0) {
+            return "the source may have more than " + (MOST_BYTES >> 20) + " MiB of keys";
+        }
+        return subquery(column, keys);
+    }
+
+    /** Spark's own kind of run-time filter; of several versions of Spark. */
+    private static Expression subquery(Expression column, LogicalPlan keys) {
+        Object first = keys.output().head();
+        Object[] fields = {
+            column, keys, PrunedTable.seq(Arrays.asList(new Object[] {first})),
+            PrunedTable.seq(Arrays.asList(new Object[] {Integer.valueOf(0)})), Boolean.FALSE,
+            NamedExpression$.MODULE$.newExprId(), Option.empty()};
+        try {
+            return (Expression) DynamicPruningSubquery.class.getConstructors()[0].newInstance(fields);
+        } catch (Exception e) {
+            throw new IllegalStateException(e.toString());
+        }
+    }
+}
