@@ -20,10 +20,10 @@ class NotAvailable(Exception):
 
 def python_of(peer: Peer, home: Path) -> Path:
     """Return the Python of a peer, with its environment in `home`. Raises NotAvailable with the reason."""
-    return _made(peer, home) if peer.pins else Path(sys.executable)
+    return _environment(peer, home) if peer.pins else Path(sys.executable)
 
 
-def _made(peer: Peer, home: Path) -> Path:
+def _environment(peer: Peer, home: Path) -> Path:
     digest = sha256("\n".join((*peer.pins, sys.version)).encode()).hexdigest()[:8]
     directory = home / f"{peer.name}-{digest}"
     if not (directory / ".installed").exists():

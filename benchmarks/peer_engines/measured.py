@@ -17,7 +17,7 @@ CALLS = 3  # at least, of a quicker one
 
 
 @dataclass(frozen=True)
-class Made:
+class Preparation:
     """What was made before the questions: an index, or a copy of the rows in the peer's own form."""
 
     what: str
@@ -40,7 +40,7 @@ class Engine(Protocol):
     """A peer with its table open."""
 
     version: str
-    made: Made
+    preparation: Preparation
 
     def read(self, question: Question, condition: str) -> Any:
         """Answer, all rows read: this is timed."""

@@ -66,7 +66,7 @@ def _section(names: Sequence[str], kept: Mapping[str, Answers], ours: str) -> li
     if planned:
         parts += ["\nMilliseconds of planning alone, where it is a step of its own.\n"]
         parts += [_table(planned, kept, lambda _, answer: _milliseconds(answer["plan_ms"]))]
-    if ours in names and any(name != ours and kept[name]["made"]["copy_bytes"] is None for name in names):
+    if ours in names and any(name != ours and kept[name]["preparation"]["copy_bytes"] is None for name in names):
         parts += ["", *_verdicts(names, kept, ours)]
     return [*parts, ""]
 
@@ -100,9 +100,9 @@ def _left(answer: Answers) -> str:
 def _verdicts(names: Sequence[str], kept: Mapping[str, Answers], ours: str) -> list[str]:
     """Say in words where secateur loses to any peer, and where it wins of all that read the same files."""
     lost, won = [], []
-    same_files = [name for name in names if name != ours and kept[name]["made"]["copy_bytes"] is None]
-    own = {answer["name"]: answer["ms"] for answer in kept[ours]["answers"]}
-    for question, milliseconds in own.items():
+    same_files = [name for name in names if name != ours and kept[name]["preparation"]["copy_bytes"] is None]
+    milliseconds_of = {answer["name"]: answer["ms"] for answer in kept[ours]["answers"]}
+    for question, milliseconds in milliseconds_of.items():
         times = {name: _answer(kept[name], question)["ms"] for name in names if name != ours}
         ahead = sorted((name for name in times if times[name] * MORE <= milliseconds), key=lambda name: times[name])
         if ahead:
@@ -130,10 +130,11 @@ def _built(kept: Mapping[str, Answers]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, answers in kept.items():
-        if made := answers.get("made"):
-            copy = "" if made["copy_bytes"] is None else _mega(made["copy_bytes"])
-            costs = f"{made['seconds']:.1f} | {made['cpu_seconds']:.1f} | {_mega(made['index_bytes'])} | {copy}"
-            rows.append(f"| {title(name)} | {made['what']} | {costs} |")
+        if preparation := answers.get("preparation"):
+            copy = "" if preparation["copy_bytes"] is None else _mega(preparation["copy_bytes"])
+            times = f"{preparation['seconds']:.1f} | {preparation['cpu_seconds']:.1f}"
+            costs = f"{times} | {_mega(preparation['index_bytes'])} | {copy}"
+            rows.append(f"| {title(name)} | {preparation['what']} | {costs} |")
     return "\n".join(rows)
 
 

@@ -23,7 +23,7 @@ def main(module: str, data: str, questions: str, work: str) -> None:
     for question in read(Path(questions)):
         print(f"  {question.name}", file=sys.stderr, flush=True)
         answers.append(ask(engine, question))
-    print(json.dumps({"version": engine.version, "made": asdict(engine.made), "answers": answers}))
+    print(json.dumps({"version": engine.version, "preparation": asdict(engine.preparation), "answers": answers}))
     close = getattr(engine, "close", None)
     if close is not None:
         close()

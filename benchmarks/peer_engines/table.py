@@ -37,7 +37,7 @@ def orders(setting: Setting) -> tuple[Orders, list[Question]]:
         pq.read_table(file, columns=["user_id", "message"]).slice(7, 10) for file in files[:: len(files) // 6 + 1]
     ]
     users = [user for some in chosen for user in some["user_id"].to_pylist()]
-    parts = [found[1] for some in chosen if (found := REQUEST.search(some["message"][0].as_py()))]
+    parts = [match[1] for some in chosen if (match := REQUEST.search(some["message"][0].as_py()))]
     spread = users[::10] + users[1::10] + users[2::10] + users[3::10] + users[4::10]
     asked = questions(table.rows, spread, parts)
     return Orders(table.directory / "data", table.rows, len(files), row_groups, size), asked

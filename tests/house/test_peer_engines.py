@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         module = import_module(f"benchmarks.peer_engines.engines.{peer.engine}")
         engine = module.open_engine(table.data, home / peer.name)
         answers = [ask(engine, question) for question in asked]
-        kept[peer.name] = {"version": engine.version, "made": asdict(engine.made), "answers": answers}
+        kept[peer.name] = {"version": engine.version, "preparation": asdict(engine.preparation), "answers": answers}
     return table, asked, json.loads(json.dumps(kept))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.peer_engines.engines.duckdb_files import DuckDB
-from benchmarks.peer_engines.measured import Made
+from benchmarks.peer_engines.measured import Preparation
 
 
 def open_engine(data: Path, work: Path) -> DuckDB:
@@ -27,5 +27,5 @@ def open_engine(data: Path, work: Path) -> DuckDB:
         sizes.append(file.stat().st_size)
     copy, both = sizes
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    made = Made("a copy; ART indexes of user_id and name", seconds, cpu, both - copy, copy)
-    return DuckDB(duckdb.connect(str(file), read_only=True), "orders", made)
+    preparation = Preparation("a copy; ART indexes of user_id and name", seconds, cpu, both - copy, copy)
+    return DuckDB(duckdb.connect(str(file), read_only=True), "orders", preparation)

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.peer_engines.measured import Left, Made, fingerprint_of
+from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 
@@ -17,8 +17,8 @@ class DuckDB:
 
     version = f"DuckDB {duckdb.__version__}"
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, made: Made) -> None:
-        self.connection, self.table, self.made = connection, table, made
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, preparation: Preparation) -> None:
+        self.connection, self.table, self.preparation = connection, table, preparation
         connection.execute("SET TimeZone = 'UTC'")
 
     def read(self, question: Question, condition: str) -> Any:
@@ -39,4 +39,4 @@ class DuckDB:
 
 def open_engine(data: Path, work: Path) -> DuckDB:
     """Open the files; nothing is made."""
-    return DuckDB(duckdb.connect(), f"read_parquet('{data}/*.parquet')", Made("nothing", 0, 0, 0))
+    return DuckDB(duckdb.connect(), f"read_parquet('{data}/*.parquet')", Preparation("nothing", 0, 0, 0))

@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow.dataset as ds
 
-from benchmarks.peer_engines.measured import Left, Made, bytes_in, fingerprint_of
+from benchmarks.peer_engines.measured import Left, Preparation, bytes_in, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 INDEXES = {
@@ -28,8 +28,8 @@ class Lance:
 
     version = f"Lance {lance.__version__}"
 
-    def __init__(self, dataset: lance.LanceDataset, made: Made) -> None:
-        self.dataset, self.made = dataset, made
+    def __init__(self, dataset: lance.LanceDataset, preparation: Preparation) -> None:
+        self.dataset, self.preparation = dataset, preparation
 
     def read(self, question: Question, condition: str) -> Any:
         condition = condition.replace("TIMESTAMPTZ", "TIMESTAMP")
@@ -65,4 +65,4 @@ def open_engine(data: Path, work: Path) -> Lance:
         dataset.create_scalar_index(column, kind)
     what = "a copy; " + ", ".join(f"{kind} of {column}" for column, kind in INDEXES.items())
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    return Lance(lance.dataset(str(home)), Made(what, seconds, cpu, bytes_in(home) - copy, copy))
+    return Lance(lance.dataset(str(home)), Preparation(what, seconds, cpu, bytes_in(home) - copy, copy))

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.peer_engines.measured import Left, Made, fingerprint_of
+from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 
@@ -15,7 +15,7 @@ class Polars:
     """A lazy frame of all files, asked by expressions that Polars makes of SQL."""
 
     version = f"Polars {pl.__version__}"
-    made = Made("nothing", 0, 0, 0)
+    preparation = Preparation("nothing", 0, 0, 0)
 
     def __init__(self, data: Path) -> None:
         self.frame = pl.scan_parquet(f"{data}/*.parquet")

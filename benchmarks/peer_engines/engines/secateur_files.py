@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import secateur as sec
-from benchmarks.peer_engines.measured import Left, Made, fingerprint_of
+from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 from secateur.scan import Scan
 
@@ -18,8 +18,8 @@ class Secateur:
 
     version = f"secateur {sec.__version__}"
 
-    def __init__(self, table: Any, made: Made) -> None:
-        self.table, self.made = table, made
+    def __init__(self, table: Any, preparation: Preparation) -> None:
+        self.table, self.preparation = table, preparation
 
     def planned(self, question: Question, condition: str) -> Scan:
         condition = condition.replace("TIMESTAMPTZ", "TIMESTAMP")
@@ -51,7 +51,7 @@ class Secateur:
         return Left(len(plan.files), len(plan.blocks))
 
 
-def index(data: Path, work: Path) -> tuple[Any, Made]:
+def index(data: Path, work: Path) -> tuple[Any, Preparation]:
     """Build the index of all questions."""
     home = work / "index"
     shutil.rmtree(home, ignore_errors=True)
@@ -60,7 +60,7 @@ def index(data: Path, work: Path) -> tuple[Any, Made]:
     started, cpu = time.perf_counter(), time.process_time()
     built = sec.build_index(table, sort_key=["ts"], **options)  # type: ignore[arg-type]
     what = "an index: " + "; ".join(f"{name} of {', '.join(columns)}" for name, columns in options.items())
-    return table, Made(what, time.perf_counter() - started, time.process_time() - cpu, built.index_bytes)
+    return table, Preparation(what, time.perf_counter() - started, time.process_time() - cpu, built.index_bytes)
 
 
 def open_engine(data: Path, work: Path) -> Secateur:
