@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from secateur.maintain.verify import Verification, verify_index
     from secateur.maintain.watch import Look, watch
     from secateur.pruning.explain.advice import Advice
+    from secateur.pruning.explain.reclustering import Reclustering
     from secateur.pruning.explain.tuning import Tuning
+    from secateur.reclustering import plan_recluster
     from secateur.reporting import IndexReport, report_index
     from secateur.transparent import dataframe
     from secateur.tuning import tune
@@ -45,6 +47,7 @@ __all__ = [
     "Look",
     "Optimized",
     "QueryPlan",
+    "Reclustering",
     "Refreshed",
     "SecateurError",
     "Tuning",
@@ -67,6 +70,7 @@ __all__ = [
     "last_plans",
     "open_table",
     "optimize_index",
+    "plan_recluster",
     "prune",
     "refresh_index",
     "register_index",
@@ -86,7 +90,9 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
     "secateur.tuning": ("tune",),
+    "secateur.reclustering": ("plan_recluster",),
     "secateur.workloads": ("Workload", "workload"),
+    "secateur.pruning.explain.reclustering": ("Reclustering",),
     "secateur.pruning.explain.tuning": ("Tuning",),
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),

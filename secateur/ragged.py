@@ -28,3 +28,19 @@ def spread(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the positions of all elements of runs with these begins and counts: int64."""
     behind = offsets_of(counts)
     return np.repeat(begins - behind[:-1], counts) + np.arange(behind[-1])
+
+
+def greatest_between(values: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Return the greatest of values[first:after] for each pair, none empty.
+
+    Each is the greater of two overlapping runs of 2^k values.
+
+    Source: Bender and Farach-Colton, "The LCA Problem Revisited", 2000; of its table only one row is held at a time.
+    """
+    greatest = np.zeros(len(first), values.dtype)
+    power = np.frexp(after - first)[1] - 1
+    for k in range(int(power.max(initial=-1)) + 1):
+        chosen = np.flatnonzero(power == k)
+        greatest[chosen] = np.maximum(values[first[chosen]], values[after[chosen] - (1 << k)])
+        values = np.maximum(values[: -(1 << k)], values[1 << k :])
+    return greatest

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from secateur.amounts import bytes_of, require_amount
 from secateur.api import session_settings
 from secateur.errors import InvalidOption
 from secateur.index.build.spark_tasks import runner
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from secateur.io.tables.open import Source
 
 SAMPLE_BLOCKS = 64
-_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|B|kB|MB|GB|TB)?\s*", re.IGNORECASE)
-_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _BY_BOUNDS = ("files", "segments", "zone maps")  # stages
 
 
@@ -86,7 +84,7 @@ def tune(
     """
     if sample_blocks < 1:
         raise InvalidOption(f"sample_blocks is {sample_blocks}; it must be 1 or more")
-    _require_amount(budget)
+    require_amount(budget)
     table = as_table(table)
     if apply:
         table.store.require_writable()
@@ -98,9 +96,9 @@ def tune(
     require_snapshot(table)
     opened = opened_strictly(table)
     settings = session_settings(session_time_zone, ansi)
-    shapes = [_logged_shape(use) for use in logged.shapes]
+    shapes = [logged_shape(use) for use in logged.shapes]
     data_bytes = int(opened.listing.size.sum())
-    result = tuned(opened, shapes, settings, (budget_bytes(budget, data_bytes), data_bytes), sample_blocks)
+    result = tuned(opened, shapes, settings, (bytes_of(budget, data_bytes), data_bytes), sample_blocks)
     if not apply:
         return result.tuning
     if result.tuning.to_build or result.tuning.to_drop:
@@ -108,31 +106,10 @@ def tune(
     return replace(result.tuning, applied=True)
 
 
-def _logged_shape(use: ShapeUse) -> LoggedShape:
+def logged_shape(use: ShapeUse) -> LoggedShape:
+    """Return what a log says of one shape of queries."""
     share, before = 1.0, use.bytes_before
     for stage, after in use.bytes_after_stage.items():
         share *= after / before if stage in _BY_BOUNDS and before else 1.0
         before = after
     return LoggedShape(use.predicate, use.plans, share, use.examples)
-
-
-def budget_bytes(budget: int | float | str, data_bytes: int) -> int:
-    """Return a budget in bytes. Raises InvalidOption for what is no amount."""
-    _require_amount(budget)
-    if not isinstance(budget, str):
-        return int(budget)
-    match = _AMOUNT.fullmatch(budget)
-    assert match is not None, "checked"
-    number, unit = float(match[1]), (match[2] or "B").lower()
-    return int(number * data_bytes / 100) if unit == "%" else int(number * _UNITS[unit])
-
-
-def _require_amount(budget: object) -> None:
-    match budget:
-        case bool():
-            pass
-        case int() | float() if 0 <= budget < float("inf"):
-            return
-        case str() if _AMOUNT.fullmatch(budget):
-            return
-    raise InvalidOption(f"budget is {budget!r}; write bytes, '20MB', or a share of the data's bytes: '5%'")

@@ -13,6 +13,7 @@ from secateur.cli.building import index, optimize, refresh
 from secateur.cli.demonstrate import demo
 from secateur.cli.keeping import drop, inspect, vacuum, verify
 from secateur.cli.querying import prune
+from secateur.cli.reclustering import recluster
 from secateur.cli.reporting import report
 from secateur.cli.serving import connect_server, run
 from secateur.cli.shipping import pack
@@ -61,6 +62,7 @@ COMMANDS = (
     advise,
     workload,
     tune,
+    recluster,
     inspect,
     report,
     verify,

@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 import secateur as sec
 from secateur import plan_log
+from secateur.amounts import bytes_of
 from secateur.cli import main
 from secateur.errors import IndexMissing, InvalidOption
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.maintain import build as builds
 from secateur.pruning.explain.tuning import Tuning
-from secateur.tuning import budget_bytes
 from tests.support.tables import write_file
 
 FILES, BLOCKS, ROWS = 4, 10, 200
@@ -217,7 +217,7 @@ def test_amounts() -> None:
         ("5%", 50),
         ("0.5 %", 5),
     ]
-    assert [budget_bytes(budget, 1000) for budget, _ in amounts] == [amount for _, amount in amounts]
+    assert [bytes_of(budget, 1000) for budget, _ in amounts] == [amount for _, amount in amounts]
 
 
 @pytest.mark.parametrize("budget", ["", "much", "5 parts", "-1", -1, float("nan"), float("inf"), True, "5%%"])

@@ -35,7 +35,7 @@ class Sorted:
 
     rows: pa.RecordBatch  # sorted
     order: np.ndarray  # of the original rows
-    by: Field
+    by: Field | None  # None if they are sorted by more than one column
     block_edges: np.ndarray  # rows at which blocks begin, and the end
     slice_edges: np.ndarray
     _zones: dict[Field, Zones | None]
@@ -86,6 +86,11 @@ def sorted_by(rows: pa.RecordBatch, by: Field, sampled: int, blocks: int) -> Sor
     block_edges = np.arange(count + 1) * n // count
     slice_edges = np.unique(np.concatenate([_cut(a, b, slices) for a, b in pairwise(block_edges.tolist())]))
     return Sorted(rows.take(from_numpy(order)), order, by, block_edges, slice_edges, {})
+
+
+def laid_out(rows: pa.RecordBatch, order: np.ndarray, edges: np.ndarray) -> Sorted:
+    """Lay rows out in an order, int64 of shape (n,), cut into blocks at some edges."""
+    return Sorted(rows.take(from_numpy(order)), order, None, edges, edges, {})
 
 
 def _cut(start: int, stop: int, parts: int) -> np.ndarray:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidOption
 from secateur.index.read.blocks import OpenedBlocks
+from secateur.index.zones.key_ranks import ranks
 from secateur.io.scan.inspection import every_block
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.open import as_table
@@ -24,7 +25,8 @@ from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.zones import Zones, unbounded
-from secateur.values import Keys, concatenate, kind_of, less
+from secateur.ragged import greatest_between
+from secateur.values import kind_of, less
 
 if TYPE_CHECKING:
     from secateur.io.tables.open import Source
@@ -85,8 +87,13 @@ def _fields(opened: OpenedTable, columns: Sequence[str] | None) -> Iterator[Fiel
     if columns is None:
         yield from (Field((field.name,), field.type) for field in opened.schema if kind_of(field.type) is not None)
         return
+    yield from ordered_columns(opened, columns)
+
+
+def ordered_columns(opened: OpenedTable, names: Sequence[str]) -> Iterator[Field]:
+    """Yield columns by their names. Raises InvalidOption if one has no order, UnknownColumn, AmbiguousColumn."""
     binder = Binder(opened.schema, dt.UTC)
-    for name in columns:
+    for name in names:
         field = resolve(Column(split_name(name)), binder)
         if kind_of(field.type) is None:
             raise InvalidOption(f"the values of {name} have no order: it is {field.type}")
@@ -99,7 +106,7 @@ def _clustering(blocks: OpenedBlocks, field: Field) -> dict[str, object]:
     if zones is None:
         return {"blocks": 0, "unbounded": len(blocks), "constant": 0}
     bounded = zones.take(np.flatnonzero((zones.value != 0) & _is_bounded(zones)))
-    lower, upper = _ranks(bounded.lower, bounded.numbers_upper)
+    lower, upper = ranks([bounded.lower, bounded.numbers_upper])
     nothing = {"blocks": len(lower), "unbounded": int(np.count_nonzero((zones.value != 0) & ~_is_bounded(zones)))}
     constant = {"constant": int(np.count_nonzero(lower == upper))}
     if not len(lower):
@@ -129,36 +136,11 @@ def depths(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray
     at_begin = np.searchsorted(begins, begins, "right") - ended
     after = np.searchsorted(begins, upper[order], "right")
     depth, overlaps = np.zeros_like(order), np.zeros_like(order)
-    depth[order], overlaps[order] = _greatest_between(at_begin, first, after), after - ended - 1
+    depth[order], overlaps[order] = greatest_between(at_begin, first, after), after - ended - 1
     return depth, overlaps
-
-
-def _greatest_between(values: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return the greatest of values[first:after] for each pair, none empty: two overlapping runs of 2^k values each.
-
-    Source: Bender and Farach-Colton, "The LCA Problem Revisited", 2000; of its table only one row is held at a time.
-    """
-    greatest = np.zeros(len(first), values.dtype)
-    power = np.frexp(after - first)[1] - 1
-    for k in range(int(power.max(initial=-1)) + 1):
-        chosen = np.flatnonzero(power == k)
-        greatest[chosen] = np.maximum(values[first[chosen]], values[after[chosen] - (1 << k)])
-        values = np.maximum(values[: -(1 << k)], values[1 << k :])
-    return greatest
 
 
 def _is_bounded(zones: Zones) -> np.ndarray:
     """Return which blocks have a bound at least at one end: bool of shape (n,)."""
     least, greatest = unbounded(zones.lower.kind, len(zones.value))
     return less(least, zones.lower) | less(zones.upper, greatest)
-
-
-def _ranks(lower: Keys, upper: Keys) -> tuple[np.ndarray, np.ndarray]:
-    """Return integers that order as all these keys do: two of shape (n,)."""
-    both = concatenate([lower, upper])
-    order = np.lexsort(both.words[::-1])
-    sorted_ = both.take(order)
-    rank = np.zeros(len(order), np.int64)
-    if len(order):
-        rank[order] = np.append(0, np.cumsum(less(sorted_.take(slice(0, -1)), sorted_.take(slice(1, None)))))
-    return rank[: len(lower)], rank[len(lower) :]

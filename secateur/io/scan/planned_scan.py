@@ -235,7 +235,7 @@ class PlannedScan(ScanPlan):
         UnknownSnapshot
             If the index of a directory does not have exactly the files that the plan has seen.
         """
-        from secateur.io.tables.histories import history_of
+        from secateur.io.tables.formats import history_of
 
         return history_of(self.opened.table).snapshot_of(self.opened.whole)
 

@@ -27,7 +27,7 @@ from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import Settings, plan_scan
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.io.tables.histories import history_of
+from secateur.io.tables.formats import history_of
 from secateur.io.tables.history import History
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.nodes import Predicate

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secateur.errors import UnsupportedPredicate
 from secateur.index.advise.candidates import gaps_argument
 from secateur.index.advise.resort import Sorted, sorted_by
-from secateur.io.scan.advise.block_samples import Place, Sample, read_facts, sample, what_to_try
+from secateur.io.scan.advise.block_samples import Place, Sample, read_facts, rows_true_of, sample, what_to_try
 from secateur.io.scan.advise.sampled_table import SampledTable
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.explain.advice import CLUSTERING, Advice, Amount, Proposal, QueryCost, estimated, ranked
-from secateur.pruning.outcomes import survives
-from secateur.pruning.predicate.bound import Field, Leaf
-from secateur.pruning.rows import truth
+from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 
 
@@ -110,7 +107,7 @@ class _Table:
             rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
             sorted_parts[field, places] = sorted_by(rows, field, len(batches), blocks)
         sorted_table = sorted_parts[field, places]
-        share = sorted_table.share_left(sample.plan.predicate, self._true_of(sample, batches))
+        share = sorted_table.share_left(sample.plan.predicate, rows_true_of(sample, batches))
         least = 1.0 if question.least is None else min(1.0, question.least.blocks)
         return whole.scaled(min(float(blocks), max(blocks * share, least)))
 
@@ -120,18 +117,6 @@ class _Table:
         may_match = np.zeros(len(plan.paths), bool)
         may_match[alive(plan.predicate, _Names(plan)).units] = True
         return may_match
-
-    def _true_of(self, sample: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
-        """Return the rows for which leaves that have filters already are TRUE, without those on indexed expressions."""
-        outcomes = {}
-        for leaf in sample.leaves:
-            if leaf not in sample.plan.survivors.evidence:
-                continue
-            try:
-                outcomes[leaf] = np.concatenate([survives(truth(leaf, batch)) for batch in batches])
-            except UnsupportedPredicate:
-                continue
-        return outcomes
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,12 @@ from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.explain.advice import Amount
+from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.row_values import column
-from secateur.pruning.rows import possible_rows
+from secateur.pruning.rows import possible_rows, truth
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks
 from secateur.values import kind_of
@@ -237,3 +238,16 @@ def _matches(predicate: Predicate, batch: pa.RecordBatch) -> bool | None:
         return bool(possible_rows(predicate, batch).any())
     except UnsupportedPredicate:
         return None
+
+
+def rows_true_of(sample: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
+    """Return the rows for which leaves that have filters already are TRUE, without those on indexed expressions."""
+    outcomes = {}
+    for leaf in sample.leaves:
+        if leaf not in sample.plan.survivors.evidence:
+            continue
+        try:
+            outcomes[leaf] = np.concatenate([survives(truth(leaf, batch)) for batch in batches])
+        except UnsupportedPredicate:
+            continue
+    return outcomes

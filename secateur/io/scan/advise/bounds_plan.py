@@ -34,6 +34,7 @@ class BoundsPlan:
     opened: OpenedTable
     shape: int = -1  # by number
     source: Place | None = None  # the block that the literals were drawn from
+    text: str = ""
 
     @property
     def bytes(self) -> int:
@@ -79,4 +80,6 @@ def _planned(whole: BoundsPlan, query: LoggedQuery, settings: Settings, shape: i
     implied = implied_by(predicate, opened)
     if implied is not None:
         left &= may_match(implied, every)
-    return BoundsPlan(predicate, Survivors(asked, every.take(np.flatnonzero(left))), opened, shape, query.source)
+    return BoundsPlan(
+        predicate, Survivors(asked, every.take(np.flatnonzero(left))), opened, shape, query.source, query.text
+    )

@@ -1,0 +1,80 @@
+"""The command recluster: which files of a table to rewrite together. It does not start Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+import secateur as sec
+from secateur.cli.options import TableArguments, json_option, session_options, table_options
+from secateur.cli.output import print_json
+from secateur.index.advise.row_orders import Curve
+from secateur.reclustering import PAYS_AFTER, SAMPLE_BLOCKS
+
+
+@click.command()
+@table_options
+@click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Order by it. Can be repeated.")
+@click.option("--budget", metavar="AMOUNT", help="What to rewrite at most: bytes, 20GB, or 5% of the data.")
+@click.option("--for", "predicates", multiple=True, metavar="PREDICATE", help="A query to serve. Can be repeated.")
+@click.option("--log", metavar="FILE", help="Serve the queries of this log of plans.")
+@click.option(
+    "--pays-after",
+    type=click.FloatRange(min=0, min_open=True),
+    default=PAYS_AFTER,
+    show_default=True,
+    metavar="N",
+    help="Leave alone what does not pay after so many queries.",
+)
+@click.option("--curve", type=click.Choice([*map(str, Curve)]), help="The only kind of order to try.")
+@click.option(
+    "--sample-blocks",
+    type=click.IntRange(min=1),
+    default=SAMPLE_BLOCKS,
+    show_default=True,
+    metavar="N",
+    help="Read at most so many blocks of the table.",
+)
+@session_options
+@json_option
+def recluster(
+    source: TableArguments,
+    by: tuple[str, ...],
+    budget: str | None,
+    predicates: tuple[str, ...],
+    log: str | None,
+    pays_after: float,
+    curve: str | None,
+    sample_blocks: int,
+    time_zone: str | None,
+    ansi: bool | None,
+    as_json: bool,
+) -> None:
+    """Say which files to rewrite together, in which order, so that queries read less.
+
+    Compares orders of the rows on a sample of blocks, and chooses files that share many values. Prints the statement by
+    which the table's own writer rewrites them; changes nothing. Without --for and --log it serves look-ups of the value
+    of any row.
+
+    \b
+    Examples:
+      secateur recluster lake/events --by user_id --budget 20GB
+      secateur recluster lake/events --by ts --by user_id --for "user_id = 42 AND ts >= DATE '2026-01-01'"
+    """
+    plan = sec.plan_recluster(
+        source.open(),
+        by,
+        budget_bytes=budget,
+        predicates=predicates,
+        log=log,
+        pays_after=pays_after,
+        curve=curve,
+        sample_blocks=sample_blocks,
+        session_time_zone=time_zone,
+        ansi=ansi,
+    )
+    if as_json:
+        print_json({**asdict(plan), "bytes": plan.bytes, "bytes_then": plan.bytes_then})
+    else:
+        click.echo(str(plan))

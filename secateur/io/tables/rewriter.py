@@ -1,0 +1,46 @@
+"""The protocol of a table's own writer: the orders that it writes, the files that it takes, and its statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from secateur.index.advise.row_orders import RowOrder
+from secateur.pruning.predicate.expressions import col
+
+
+@dataclass(frozen=True)
+class RewrittenFiles:
+    """Files of one partition, as a statement names them."""
+
+    paths: Sequence[str]  # as Spark takes them
+    partition: Sequence[tuple[str, pa.Scalar]]  # columns that are constant in these files, and their values
+    is_whole_partition: bool  # whether no other file of the table has these values
+
+    @property
+    def condition(self) -> str:
+        """SQL that is true in this partition."""
+        return " AND ".join(
+            str(col(name) == value.as_py() if value.is_valid else col(name).is_null()) for name, value in self.partition
+        )
+
+
+class Rewriter(Protocol):
+    """The writer of a table format."""
+
+    @property
+    def whole_partitions(self) -> bool:
+        """Whether it rewrites all files of a partition, or none."""
+
+    @property
+    def orders_values(self) -> bool:
+        """Whether the bits of its Z-order are those of the values, and not of their ranks."""
+
+    def orders(self, columns: Sequence[str]) -> list[RowOrder]:
+        """Return the orders by some columns that it can write."""
+
+    def statement(self, files: RewrittenFiles, order: RowOrder, number: int) -> str:
+        """Return what rewrites files in an order; `number` counts the statements of a plan."""
