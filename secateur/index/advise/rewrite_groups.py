@@ -59,7 +59,7 @@ class RewriteGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class RewriteCandidates:
     """The files of a table, in rows by partition, and what queries read of them."""
 
     asked: Sequence[AskedFiles]

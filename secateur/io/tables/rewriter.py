@@ -1,4 +1,4 @@
-"""The protocol of a table's own writer: its orders of rows, the files that it takes, and the statement for it."""
+"""The protocol of a table's own writer: the orders that it writes, the files that it takes, and its statement."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from secateur.arrays import from_numpy, present
 from secateur.errors import InvalidOption
 from secateur.index.advise.look_ups import NULL, BoundedBlocks, measured_share, share_of_look_ups
 from secateur.index.advise.resort import laid_out
-from secateur.index.advise.rewrite_groups import AskedFiles, Candidates, RewriteGroup, ShareOfBlocks
+from secateur.index.advise.rewrite_groups import AskedFiles, RewriteCandidates, RewriteGroup, ShareOfBlocks
 from secateur.index.advise.row_orders import Curve, RowOrder, orders_by, positions, spread_ranks
 from secateur.index.zones.key_ranks import ranks
 from secateur.io.scan.advise.block_samples import Sample, read_blocks, rows_true_of, sample
@@ -174,7 +174,7 @@ class _Judged:
         )
         return RewritePlan(reclustering, order, tuple(group.files for group in groups))
 
-    def _groups(self, candidates: Candidates) -> list[RewriteGroup]:
+    def _groups(self, candidates: RewriteCandidates) -> list[RewriteGroup]:
         least_saved = 2 / self.terms.pays_after
         whole = self.rewriter.whole_partitions
         return candidates.chosen(self.terms.budget, least_saved, whole_partitions=whole)
@@ -197,8 +197,8 @@ class _Judged:
             return f"look-ups of the values of any row in {' or '.join(self.ranked)}"
         return f"{len(self.plans)} {'query' if len(self.plans) == 1 else 'queries'}"
 
-    def _candidates(self, order: RowOrder) -> Candidates:
-        return Candidates(
+    def _candidates(self, order: RowOrder) -> RewriteCandidates:
+        return RewriteCandidates(
             asked=self.asked,
             shares=self._shares(order),
             size=self.opened.listing.size,

@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.index.advise.rewrite_groups import LEAST_FALL, AskedFiles, Candidates, ShareOfBlocks
+from secateur.index.advise.rewrite_groups import LEAST_FALL, AskedFiles, RewriteCandidates, ShareOfBlocks
 
 SORTED = ShareOfBlocks(1, 1.0, 1.0)  # one block of any number is read
 
 
-def look_ups(intervals: np.ndarray, size: np.ndarray, partition: np.ndarray | None = None) -> Candidates:
+def look_ups(intervals: np.ndarray, size: np.ndarray, partition: np.ndarray | None = None) -> RewriteCandidates:
     """Files with these shares of the rows below and up to their bounds, each of ten blocks as wide as itself."""
     lower, upper = intervals.T
     n = len(lower)
-    return Candidates(
+    return RewriteCandidates(
         asked=[AskedFiles(1.0, size * (upper - lower), lower, upper)],
         shares=[SORTED],
         size=size,
@@ -70,7 +70,7 @@ def test_ordered_runs_are_merged_where_they_lie_above_one_another() -> None:
     edges = np.linspace(0, 1, 5)
     runs = np.tile(np.stack([edges[:-1], edges[1:]], axis=1), (10, 1))
     wide = look_ups(runs, np.full(40, 1000))
-    candidates = Candidates(
+    candidates = RewriteCandidates(
         [AskedFiles(1.0, wide.asked[0].bytes_read / 10, *runs.T)],
         [SORTED],
         wide.size,
