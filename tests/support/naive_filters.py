@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY, fold, tokens_within
-from secateur.pruning.questions import Question, Texts, Values
-from secateur.values import key_of
+from secateur.pruning.questions import Question, Ranges, Texts, Values
+from secateur.values import key_of, keys_of
 
 TOKEN_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | frozenset(range(128, 256))
 
@@ -23,6 +23,8 @@ def may_be(question: Question, value: Any) -> bool:
                 key_of(value_inside, type_) for value_inside in _values(column.type, value) if value_inside is not None
             }
             return not keys.isdisjoint(points.tolist())
+        case Ranges(column, ranges):
+            return bool(ranges.contains(keys_of(pa.array([value], column.type)))[0])
         case Texts():
             return text_may_be(question, value.encode() if isinstance(value, str) else value)
 

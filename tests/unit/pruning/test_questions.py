@@ -17,7 +17,7 @@ from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, columns, is_supported, leaves
+from secateur.pruning.predicate.bound import Field, Holds, TextMatch, Unsupported, columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.patterns.regular_expressions import literal_parts
@@ -29,7 +29,7 @@ from secateur.pruning.predicate.patterns.substrings import (
     tokens_within,
 )
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.questions import MOST_POINTS, Question, Texts, Values, questions
+from secateur.pruning.questions import MOST_POINTS, Question, Ranges, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
 from tests.support.naive_filters import may_be, text_may_be, tokens
 from tests.support.profiles import examples
@@ -58,8 +58,14 @@ def bound(text: str) -> Predicate:
 
 
 def asked(text: str) -> list[Question]:
-    """The questions of all leaves of a predicate."""
-    return [question for leaf in leaves(bound(text)) for question in questions(leaf)]
+    """The questions of all leaves of a predicate, but for those about ranges."""
+    return [
+        question for leaf in leaves(bound(text)) for question in questions(leaf) if not isinstance(question, Ranges)
+    ]
+
+
+def ranges_of(text: str) -> list[Ranges]:
+    return [question for leaf in leaves(bound(text)) for question in questions(leaf) if isinstance(question, Ranges)]
 
 
 def texts_of(text: str) -> list[Texts]:
@@ -363,7 +369,7 @@ def test_a_token_may_be_asked_of_an_expression_and_printed() -> None:
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def test_points_are_values_and_ranges_ask_nothing() -> None:
+def test_points_are_values_and_ranges_are_not() -> None:
     (values,) = asked("i IN (5, 3, 3)")
     assert isinstance(values, Values)
     assert values.points.tolist() == [3, 5]
@@ -389,7 +395,16 @@ def test_what_says_nothing_asks_nothing() -> None:
 def test_long_lists_are_not_looked_up() -> None:
     for n in (MOST_POINTS, MOST_POINTS + 1):
         leaf = rewrite(bind(sec.col("i").isin(np.arange(0, 2 * n, 2)), SCHEMA))
-        assert [type(question) for question in questions(leaf)] == ([Values] if n <= MOST_POINTS else [])
+        assert [type(question) for question in questions(leaf)] == ([Values, Ranges] if n <= MOST_POINTS else [])
+
+
+def test_a_column_against_constants_asks_of_ranges() -> None:
+    for text in ("i > 5 AND i <= 9", "i IN (5, 3, 3)", "i != 5", "i = 7 OR i < 2"):
+        assert [question.column for question in ranges_of(text)] == [Field(("i",), pa.int32())], text
+    for text in ("s > 'a'", "s LIKE 'a_c'", "left(s, 1) = 'a'"):
+        assert [question.column for question in ranges_of(text)] == [Field(("s",), pa.string())], text
+    for text in ("i > 5 AND i < 5", "i IS NULL", "i = x", "TRUE", "rand() < 0.5", "s LIKE '%b%'", "i + 1 = x"):
+        assert ranges_of(text) == [], text
 
 
 # ---- elements and keys -----------------------------------------------------------------------------------------------
