@@ -42,7 +42,7 @@ def run(*arguments: str | Path) -> Result:
 def shell(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own, with its output in a pipe."""
     return subprocess.run(
-        [sys.executable, "-m", "secateur.cli", *map(str, arguments)],
+        [sys.executable, "-m", "secateur", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -80,6 +80,13 @@ def test_every_command_teaches(command: str) -> None:
     result = run(*([command] if command else []), "--help")
     assert result.exit_code == 0
     assert "Example" in result.output
+
+
+def test_the_module_is_the_command(golden: Path) -> None:
+    as_module = shell("prune", golden, "id = 17", "--count")
+    assert (as_module.returncode, as_module.stdout, as_module.stderr) == (0, "1\n", "")
+    usage = shell("prune").stderr.splitlines()[0]
+    assert usage.startswith("Usage: secateur prune ")  # as the installed script says it
 
 
 def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None:
@@ -242,7 +249,7 @@ def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
     """Behind ``| head``, where the pipe is closed before all is written."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "secateur.cli", "prune", str(golden), "id > 3"]
+    command = [sys.executable, "-m", "secateur", "prune", str(golden), "id > 3"]
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -250,7 +257,7 @@ def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
 
 def test_a_full_disk_is_one_line(golden: Path) -> None:
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "secateur.cli", "prune", str(golden), "id > 3"]
+        command = [sys.executable, "-m", "secateur", "prune", str(golden), "id > 3"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     assert ended.returncode == 2
     assert "No space left" in ended.stderr.splitlines()[0]
