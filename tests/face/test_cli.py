@@ -89,6 +89,18 @@ def test_the_module_is_the_command(golden: Path) -> None:
     assert usage.startswith("Usage: secateur prune ")  # as the installed script says it
 
 
+def test_the_shell_completes_commands_and_options() -> None:
+    assert "_SECATEUR_COMPLETE=bash_source secateur" in run("--help").stdout
+    assert "complete " in shell(_SECATEUR_COMPLETE="bash_source").stdout
+
+    def completed(words: str) -> list[str]:
+        place = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        return shell(_SECATEUR_COMPLETE="bash_complete", **place).stdout.splitlines()
+
+    assert completed("secateur pru") == ["plain,prune"]
+    assert completed("secateur index --blo") == ["plain,--bloom"]
+
+
 def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None:
     done = shell("prune", golden, "id = 17")
     assert done.returncode == 0
@@ -192,10 +204,12 @@ MISTAKES = [
     (["prune", "{golden}", "id = 'one'"], "cannot compare column id"),
     (["inspect", "{bare}"], "build one with: secateur index /"),
     (["prune", "{golden}", "id ="], "an operand is missing"),
+    (["prune", "{golden}", "WHERE id = 1"], "leave out WHERE"),
+    (["prune", "{golden}", "id = 1 && name = 'x'"], "write AND"),
     (["prune", "{golden}", "count(*) > 3"], "COUNT(*) is an aggregate"),
     (["prune", "{golden}", "sum(id) OVER (ORDER BY id) > 3"], "is a window function"),
     (["prune", "{golden}", "id = :id"], "give it one by --param"),
-    (["drop", "{golden}"], "nothing was removed: add --yes"),
+    (["drop", "{golden}"], "nothing was removed: add --yes to remove the index at {golden}/_secateur"),
     (["index", "{golden}", "--master", "yarn", "--remote", "sc://host"], "--master and --remote name two clusters"),
     (["index", "{golden}", "--bloom", "nme", "--spark"], "unknown column `nme`: did you mean name?"),
     (["index", "{golden}", "--conf", "spark.ui.enabled"], "is not KEY=VALUE"),
@@ -211,7 +225,7 @@ def test_mistakes_of_the_caller_exit_with_2(golden: Path, arguments: list[str], 
     result = run(*(argument.format(golden=golden, bare=bare) for argument in arguments))
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert message in result.stderr
+    assert message.format(golden=golden) in result.stderr
     assert "Traceback" not in result.stderr
 
 
