@@ -25,6 +25,10 @@ def filled(text: str, parameters: Parameters) -> str:
     stands for its values, separated by commas. Raises InvalidPredicate if a parameter has no value, a ``?`` has none or
     too many, or a value is of no SQL type.
     """
+    if isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence):
+        raise InvalidPredicate(
+            f"params={parameters!r}: give a mapping with the values of :name, or a list with the values of ?"
+        )
     try:
         tokens = Dialect().tokenize(text)
     except SqlglotError as error:

@@ -46,6 +46,10 @@ def main(context: click.Context, verbose: bool) -> None:
       2    it cannot be done: no such table, unknown column, bad predicate, full disk
       70   a defect of secateur itself
       130  interrupted
+
+    \b
+    Completion of commands and options in bash (in zsh: zsh_source):
+      eval "$(_SECATEUR_COMPLETE=bash_source secateur)"
     """
     context.obj = verbose
     if verbose:

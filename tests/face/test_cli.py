@@ -42,7 +42,7 @@ def run(*arguments: str | Path) -> Result:
 def shell(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own, with its output in a pipe."""
     return subprocess.run(
-        [sys.executable, "-m", "secateur.cli", *map(str, arguments)],
+        [sys.executable, "-m", "secateur", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -80,6 +80,25 @@ def test_every_command_teaches(command: str) -> None:
     result = run(*([command] if command else []), "--help")
     assert result.exit_code == 0
     assert "Example" in result.output
+
+
+def test_the_module_is_the_command(golden: Path) -> None:
+    as_module = shell("prune", golden, "id = 17", "--count")
+    assert (as_module.returncode, as_module.stdout, as_module.stderr) == (0, "1\n", "")
+    usage = shell("prune").stderr.splitlines()[0]
+    assert usage.startswith("Usage: secateur prune ")  # as the installed script says it
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    assert "_SECATEUR_COMPLETE=bash_source secateur" in run("--help").stdout
+    assert "complete " in shell(_SECATEUR_COMPLETE="bash_source").stdout
+
+    def completed(words: str) -> list[str]:
+        place = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        return shell(_SECATEUR_COMPLETE="bash_complete", **place).stdout.splitlines()
+
+    assert completed("secateur pru") == ["plain,prune"]
+    assert completed("secateur index --blo") == ["plain,--bloom"]
 
 
 def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None:
@@ -185,10 +204,12 @@ MISTAKES = [
     (["prune", "{golden}", "id = 'one'"], "cannot compare column id"),
     (["inspect", "{bare}"], "build one with: secateur index /"),
     (["prune", "{golden}", "id ="], "an operand is missing"),
+    (["prune", "{golden}", "WHERE id = 1"], "leave out WHERE"),
+    (["prune", "{golden}", "id = 1 && name = 'x'"], "write AND"),
     (["prune", "{golden}", "count(*) > 3"], "COUNT(*) is an aggregate"),
     (["prune", "{golden}", "sum(id) OVER (ORDER BY id) > 3"], "is a window function"),
     (["prune", "{golden}", "id = :id"], "give it one by --param"),
-    (["drop", "{golden}"], "nothing was removed: add --yes"),
+    (["drop", "{golden}"], "nothing was removed: add --yes to remove the index at {golden}/_secateur"),
     (["index", "{golden}", "--master", "yarn", "--remote", "sc://host"], "--master and --remote name two clusters"),
     (["index", "{golden}", "--bloom", "nme", "--spark"], "unknown column `nme`: did you mean name?"),
     (["index", "{golden}", "--conf", "spark.ui.enabled"], "is not KEY=VALUE"),
@@ -204,7 +225,7 @@ def test_mistakes_of_the_caller_exit_with_2(golden: Path, arguments: list[str], 
     result = run(*(argument.format(golden=golden, bare=bare) for argument in arguments))
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert message in result.stderr
+    assert message.format(golden=golden) in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -242,7 +263,7 @@ def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
     """Behind ``| head``, where the pipe is closed before all is written."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "secateur.cli", "prune", str(golden), "id > 3"]
+    command = [sys.executable, "-m", "secateur", "prune", str(golden), "id > 3"]
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -250,7 +271,7 @@ def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
 
 def test_a_full_disk_is_one_line(golden: Path) -> None:
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "secateur.cli", "prune", str(golden), "id > 3"]
+        command = [sys.executable, "-m", "secateur", "prune", str(golden), "id > 3"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     assert ended.returncode == 2
     assert "No space left" in ended.stderr.splitlines()[0]

@@ -22,7 +22,7 @@ SECONDS = 300
 
 
 def demo(directory: Path, *options: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "secateur.cli", "demo", "--json", "--directory", str(directory), *options]
+    command = [sys.executable, "-m", "secateur", "demo", "--json", "--directory", str(directory), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from prometheus_client import REGISTRY
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
+from secateur.exporters import opentelemetry_reporter, prometheus_reporter
 from tests.support.iceberg_tables import catalog_in
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +67,17 @@ def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path, remembe
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)
+
+
+def test_how_to_operate(lake: str) -> None:
+    """Without Spark, with what the examples registered in the registry of prometheus_client."""
+    names: dict[str, object] = {}
+    try:
+        exec(compile(examples("docs/operate.md").replace("lake/events", lake), "docs/operate.md", "exec"), names)
+    finally:
+        sec.remove_reporter(prometheus_reporter())
+        sec.remove_reporter(opentelemetry_reporter())
+    assert REGISTRY.get_sample_value("secateur_plans_total", {"table": lake}) == 2
 
 
 def with_orders(directory: Path, lake: str) -> Catalog:

@@ -399,7 +399,7 @@ def test_commands_find_a_catalog(events: Table, tmp_path: Path) -> None:
     environment = {f"PYICEBERG_CATALOG__INSPECTED__{name}": value for name, value in settings.items()}
     for place in (["db.events", "--catalog", "inspected"], ["inspected.db.events"]):
         done = subprocess.run(
-            [sys.executable, "-m", "secateur.cli", "prune", *place, "--count", "--", "TRUE"],
+            [sys.executable, "-m", "secateur", "prune", *place, "--count", "--", "TRUE"],
             capture_output=True,
             text=True,
             check=False,

@@ -171,7 +171,7 @@ def test_the_command_once(lake: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_ends_cleanly(lake: Path, ended_by: signal.Signals) -> None:
-    command = [sys.executable, "-m", "secateur.cli", "watch", str(lake), "--interval", "0.1", "--json"]
+    command = [sys.executable, "-m", "secateur", "watch", str(lake), "--interval", "0.1", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     append(lake, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -62,9 +63,11 @@ def test_only_parameters_are_replaced(text: str, expected: str) -> None:
         ("id = ?", [object()], "has no SQL value"),
         ("id = ?", [sec.col("a")], "is an expression"),
         ("id = 'x", {}, "cannot read the predicate"),
+        ("id = ?", 7, "params=7: give a mapping"),
+        ("id = ?", "7", "params='7': give a mapping"),
     ],
 )
-def test_what_has_no_value_is_refused(text: str, params: dict[str, object] | list[object], message: str) -> None:
+def test_what_has_no_value_is_refused(text: str, params: Any, message: str) -> None:
     with pytest.raises(InvalidPredicate, match=message):
         filled(text, params)
 

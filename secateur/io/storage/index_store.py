@@ -45,7 +45,7 @@ class FileStore:
 
     @property
     def location(self) -> str:
-        return f"{self.filesystem.type_name}:{self.root}"
+        return self.root if self.is_local else f"{self.filesystem.type_name}:{self.root}"
 
     def _path(self, name: str) -> str:
         return posixpath.join(self.root, name)

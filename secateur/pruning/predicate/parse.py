@@ -93,6 +93,7 @@ _AGGREGATES = frozenset(
     }
 )
 _MISSING_OPERAND = re.compile("Required keyword: '(this|expression)' missing for ")
+_INSTEAD = {"WHERE": "leave out WHERE: a predicate is what follows it", "&&": "write AND in place of &&"}
 _UNIT_FUNCTIONS = {  # of 3 arguments, the first an unquoted unit of time
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
@@ -194,7 +195,8 @@ def _explain(text: str, error: ParseError) -> str:
     marker = " " * max(0, column - len(str(detail.get("highlight") or " "))) + "^"
     source = text.splitlines()[line - 1] if text.splitlines() else text
     missing = _MISSING_OPERAND.match(detail["description"])
-    what = "an operand is missing" if missing else detail["description"]
+    at_fault = str(detail.get("highlight")).upper()
+    what = "an operand is missing" if missing else _INSTEAD.get(at_fault, detail["description"])
     return f"cannot parse the predicate at line {line}, column {column}: {what}\n  {source}\n  {marker}"
 
 

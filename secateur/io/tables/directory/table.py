@@ -147,7 +147,10 @@ class ParquetDirectory:
             raise
         except InvalidParquet as error:
             if path.endswith(".parquet"):
-                raise
+                raise type(error)(
+                    f"{error}; restore it, or, if it is no part of the table, move it away or give it a name that "
+                    "begins with _"
+                ) from None
             raise InvalidParquet(
                 f"{error}; Spark cannot read it either: move it away, give it a name that begins with _, which is no "
                 "part of the table, or open the table by a pattern of its files, such as '**/*.parquet' below it"

@@ -34,6 +34,15 @@ def test_a_foreign_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert sec.prune(sec.open_table(tmp_path), "id = 2").count() == 1
 
 
+def test_a_broken_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    write_file(tmp_path / "a.parquet", {"id": [1, 2]})
+    (tmp_path / "b.parquet").write_text("an upload that was cut off")
+    with pytest.raises(InvalidParquet, match=r"b\.parquet: not a Parquet file.*; restore it, or, if .*begins with _"):
+        sec.prune(sec.open_table(tmp_path), "id = 2")
+    (tmp_path / "b.parquet").rename(tmp_path / "_b.parquet")
+    assert sec.prune(sec.open_table(tmp_path), "id = 2").count() == 1
+
+
 def test_many_footers_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

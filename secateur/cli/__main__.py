@@ -1,5 +1,0 @@
-"""Run the command line as ``python -m secateur.cli``, without an installed script."""
-
-from secateur.cli import main
-
-main(prog_name="secateur")
