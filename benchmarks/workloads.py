@@ -26,6 +26,7 @@ from benchmarks.needle_peers import needle_beside
 from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
 from benchmarks.one_append import one_append
 from benchmarks.one_row import one_row
+from benchmarks.ordered_postings import ordered_postings
 from benchmarks.outliers import outliers
 from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
@@ -87,6 +88,7 @@ WORKLOADS = (
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
     Workload("one_row", "prune() and read one of 1M rows by an unclustered key, on disk and on S3", one_row),
     Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),
+    Workload("ordered_postings", "ranges of an unordered double, beside bounds and pyarrow's scan", ordered_postings),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
     Workload("repeat", "a predicate asked again, in other processes too, and after a tenth was appended", repeat),

@@ -16,6 +16,8 @@ import pytest
 import secateur as sec
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import MANIFESTS, SEGMENT, SNAPSHOT, Writer
+from secateur.index.filters.heads import heads_of
+from secateur.index.filters.ordered import BlockEntries, ordered_of
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import BlockTable
 from secateur.index.segments.segment_file import SegmentData, encode_segment
@@ -54,6 +56,9 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
     def coded(*size_classes: int) -> SegmentData:
         return replace(good, size_classes={0: np.array(size_classes, np.int16)})
 
+    def entries(row: int) -> BlockEntries:
+        return BlockEntries(heads_of(pa.array(["a"])), np.array([row], np.uint32))
+
     shorter = good.zone_maps[0].take(np.arange(3))
     return [
         blocks(file=np.array([0, 0, 2, 1], np.int32)),
@@ -85,6 +90,9 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
         coded(528, 512, -1, -1),
         coded(544, 544, 528, -1),
         replace(good, postings={1: postings_of([None] * 5)}),
+        replace(good, ordered={2: ordered_of([None] * 5)}),
+        *(replace(good, ordered={2: ordered_of([entries(row), *[None] * 3])}) for row in (10, 2**32 - 1)),
+        replace(good, ordered={2: ordered_of([*[None] * 4, entries(0)])}),
         replace(good, size_classes={}),
     ]
 
@@ -125,7 +133,8 @@ def empty(arrays: Arrays) -> Arrays:
 
 BIG = 2**59  # elements: what allocates them fails
 SEGMENT_LIES = [
-    *((chunk, change) for chunk in ("blocks", "zone/0", "zone/1", "zone/2", "page/0", "place/0", "posting/1")
+    *((chunk, change) for chunk in ("blocks", "zone/0", "zone/1", "zone/2", "page/0", "place/0", "posting/1",
+                            "ordered/2")
       for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
     *(("size-class/0", change) for change in (longer, empty, constant(0, BIG))),
     *(("blocks", cast(i, dtype)) for i in range(4) for dtype in ("<u8", "<i1")),
@@ -156,6 +165,39 @@ SEGMENT_LIES = [
     ("posting/1", cast(2, "<i8")),
     ("posting/1", array(2, lambda a: a[::-1])),
     ("posting/1", to(3, 4)),
+    *(("ordered/2", cast(i, dtype)) for i, dtype in enumerate(("<u8", "<u8", "<i1", "<u8", "<u8", "<i8"))),
+    ("ordered/2", to(0, 0)),
+    ("ordered/2", to(0, -8, 0)),
+    ("ordered/2", to(0, 2**40, 0)),
+    ("ordered/2", to(0, 2**63 - 1, 0)),
+    ("ordered/2", array(0, lambda a: a + np.array([0, 1]))),  # the salt
+    ("ordered/2", to(1, 3, 2048)),
+    ("ordered/2", to(1, -1, 2048, 1)),
+    ("ordered/2", to(1, 2, 2048, 1)),
+    ("ordered/2", to(1, 4, 2048, 1)),
+    ("ordered/2", to(1, 2**62, 2048, 1)),
+    ("ordered/2", to(1, 2**62, 2**62, 1)),
+    ("ordered/2", to(1, 3, 0, 1)),
+    ("ordered/2", to(1, 3, -1, 1)),
+    ("ordered/2", to(1, 3, 2, 1)),
+    ("ordered/2", to(1, 3, 2048, 2)),
+    ("ordered/2", array(2, lambda a: np.zeros(1025, np.uint8))),
+    ("ordered/2", constant(3, BIG)),
+    ("ordered/2", array(3, lambda a: a[::-1])),
+    ("ordered/2", array(3, lambda a: a[:1])),
+    ("ordered/2", array(3, lambda a: a + np.array([1, 0]))),
+    ("ordered/2", array(3, lambda a: a - np.array([0, 1]))),
+    ("ordered/2", to(4, 0, 2**62)),
+    ("ordered/2", to(4, 8, 96)),
+    ("ordered/2", to(4, 0, -1)),
+    ("ordered/2", to(4, 0, 8)),
+    ("ordered/2", to(4, 0)),
+    ("ordered/2", constant(4, BIG)),
+    ("ordered/2", constant(5, BIG)),
+    ("ordered/2", to(5, 4)),
+    ("ordered/2", to(5, -1)),
+    ("ordered/2", to(5, 2, 1)),
+    ("ordered/2", to(5, 1, 1)),
 ]  # fmt: skip
 
 
@@ -177,7 +219,8 @@ def test_the_same_arrays_written_anew_are_read() -> None:
 
 SNAPSHOT_LIES = [
     *((chunk, change) for chunk in ("segments", "paths", "files", "where/blocks", "where/zone/0", "tree/0", "tree/1",
-                            "where/size-class/0", "where/posting/1", "bloom-matrices/0")
+                            "where/size-class/0", "where/posting/1", "where/ordered/2",
+                            "bloom-matrices/0")
       for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
     ("segments", to(0, 1, 41)),
     ("segments", to(0, 0, 2**62)),
@@ -214,6 +257,10 @@ SNAPSHOT_LIES = [
     ("where/size-class/0", to(1, 2**62)),
     ("where/posting/1", cast(0, "<u8")),
     ("where/posting/1", to(2, 0)),
+    ("where/ordered/2", cast(0, "<u8")),
+    ("where/ordered/2", to(0, -8)),
+    ("where/ordered/2", to(1, 2**62)),
+    ("where/ordered/2", to(2, 0)),
 ]  # fmt: skip
 
 

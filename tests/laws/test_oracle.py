@@ -57,7 +57,7 @@ def cases(draw: st.DrawFn, specs: st.SearchStrategy[TableSpec]) -> Case:
     return Case(spec, texts, zone, ansi, draw(st.integers(0, 30)), draw(st.sampled_from(STRUCTURES)))
 
 
-STRUCTURES = ["bloom", "native", "postings", "texts and gaps", "auto"]
+STRUCTURES = ["bloom", "native", "postings", "ordered", "texts and gaps", "auto"]
 
 
 def structures(case: Case) -> dict[str, Any]:
@@ -69,6 +69,8 @@ def structures(case: Case) -> dict[str, Any]:
             return {"bloom": dict.fromkeys(names, "native"), "tokens": texts}
         case "postings":
             return {"postings": names}
+        case "ordered":
+            return {"postings": {kind.sql: "ordered" for kind in case.spec.kinds if kind_of(kind.type) is not None}}
         case "texts and gaps":
             gaps = [kind.sql for kind in case.spec.kinds if kind_of(kind.type) is Kind.WORD]
             return {"ngram": {name: {"n": 2, "fold": True} for name in texts}, "tokens": texts, "gaps": gaps}

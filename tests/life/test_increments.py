@@ -93,7 +93,9 @@ def grown_index(root: Path, appends: int, **structures: Any) -> ParquetDirectory
     return table
 
 
-@pytest.mark.parametrize("structures", [{}, {"sort_key": ["id"], "bloom": ["id"]}, {"postings": ["id"]}])
+@pytest.mark.parametrize(
+    "structures", [{}, {"sort_key": ["id"], "bloom": ["id"]}, {"postings": ["id"]}, {"postings": {"id": "ordered"}}]
+)
 def test_few_increments_are_left(tmp_path: Path, structures: dict[str, Any]) -> None:
     table = grown_index(tmp_path, 40, **structures)
     assert len(increments(table)) <= math.log(82, 3) + 1

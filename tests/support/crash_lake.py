@@ -30,7 +30,8 @@ QUESTIONS: list[tuple[str, Callable[[Row], bool]]] = [  # one that looks up, and
     ("user = 21 OR (word = 'w3' AND id > 9)", lambda row: row["user"] == 21 or (row["word"] == "w3" and row["id"] > 9)),
     ("id >= 3 OR user = 999", lambda row: row["id"] >= 3),
 ]
-BUILD: dict[str, Any] = {"sort_key": ["id"], "bloom": ["user"], "postings": ["word"], "segment_blocks": 4}
+POSTINGS = {"word": "blocks", "id": "ordered"}
+BUILD: dict[str, Any] = {"sort_key": ["id"], "bloom": ["user"], "postings": POSTINGS, "segment_blocks": 4}
 OTHERWISE: dict[str, Any] = {"bloom": ["word"], "ngram": {"word": 2}, "segment_blocks": 7}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import secateur as sec
 from secateur.errors import IndexFault
 
-# Reads the tree, zone maps, bloom filters of three columns, pages, and partition values.
+# Reads the tree, zone maps, bloom filters of three columns, ordered postings of two, pages, and partition values.
 PREDICATE = "id IN (3, 17, 52) OR wide = 7900000000000000000000 OR (part = 1 AND ratio < 6 AND name > 'name-040')"
 
 

@@ -27,10 +27,13 @@ from secateur.index.container.index_file import (
 )
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.heads import heads_of
+from secateur.index.filters.ordered import BlockEntries, ordered_of
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
 from secateur.index.model import (
     BLOOM,
+    ORDERED,
     POSTINGS,
     BlockTable,
     BuildOptions,
@@ -44,6 +47,7 @@ from secateur.index.read.index_view import current_snapshot
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.lookup import holders
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.ordered_lookup import rows_within
 from secateur.index.segments.segment_file import (
     COLUMN_KINDS,
     FILTER_KINDS,
@@ -58,7 +62,8 @@ from secateur.index.segments.snapshot import Snapshot, encode_snapshot, snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.questions import Values
+from secateur.pruning.questions import Question, Ranges, Values
+from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import Faults, Reads
 from secateur.values import UNBOUNDED, Key, Keys, Kind
 from tests.support.filter_files import bloom_matrices_in, hash_values
@@ -81,11 +86,16 @@ FILES = [
     FileIdentity("p=2/c.parquet", 2**40, 5, -(2**63), 0),
 ]
 FILTER_NAME = "filters/0123456789ab-000000.filter"
-FILTERS = [Filter(BLOOM, ("id",), pa.int64()), Filter(POSTINGS, ("nested", "name"), pa.string())]
+NAME_COLUMN = ("nested", "name")
+FILTERS = [
+    Filter(BLOOM, ("id",), pa.int64()),
+    Filter(POSTINGS, NAME_COLUMN, pa.string()),
+    Filter(ORDERED, NAME_COLUMN, pa.string()),
+]
 FPR = 0.1
 OPTIONS = BuildOptions(
     sort_key=("id",),
-    filters=(FilterOption(BLOOM, "id"), FilterOption(POSTINGS, "nested.name")),
+    filters=(FilterOption(BLOOM, "id"), FilterOption(POSTINGS, "nested.name"), FilterOption(ORDERED, "nested.name")),
     gaps=("id",),
     fpr=FPR,
     pages=True,
@@ -143,12 +153,23 @@ def segment_data() -> SegmentData:
     for hashes in hashes_of_ids():
         size_classes.add(hashes)
     named = [None if names is None else hash_values(pa.array(names, pa.string())) for names in NAMES]
-    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: size_classes.finish()}, {1: postings_of(named)})
+    filters = {0: size_classes.finish()}, {1: postings_of(named)}
+    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, *filters, ordered={2: ordered_of(entries_of_names())})
 
 
 # What filters have of the four blocks: filters of three sizes, and blocks of which nothing is known.
 IDS: list[range | None] = [range(10), range(0), range(5, 51), None]
 NAMES: list[list[str] | None] = [["a", "b"], None, ["b"], []]
+
+
+def entries_of_names() -> list[BlockEntries | None]:
+    """The names in order, in the first rows of their blocks."""
+    return [
+        None
+        if names is None
+        else BlockEntries(heads_of(pa.array(names, pa.string())), np.arange(len(names), dtype="u4"))
+        for names in NAMES
+    ]
 
 
 def hashes_of_ids() -> list[np.ndarray | None]:
@@ -216,9 +237,11 @@ def plain(value: Any) -> Any:
 
 FIELDS = [Field(c.path, c.type) for c in COLUMNS]
 ONLY = np.zeros(1, np.int64)  # the number of the only segment, and of its group
-ASKED = [
+WITHIN = Ranges(FIELDS[1], RangeSet(Kind.BYTES, np.array([b"a", b"b"], object)))
+ASKED: list[Question] = [
     Values(FIELDS[0], pa.int64(), np.array([7, 69, 1000])),
     Values(FIELDS[1], pa.string(), np.array([b"a"], object)),
+    WITHIN,
 ]
 
 
@@ -246,7 +269,9 @@ def everything_of_segment(store: Memory) -> list[Any]:
         (pages,) = memory.pages(column, ONLY)
         contents += [plain(zones.zones), plain(pages), places(memory, column)]
     (postings,) = memory.postings(1, ONLY)
-    return [*contents, plain(memory.size_classes(0, 0)), plain(postings), everything_of_filters(store)]
+    (ordered,) = memory.ordered(2, ONLY)
+    filters = plain(memory.size_classes(0, 0)), plain(postings), plain(ordered), everything_of_filters(store)
+    return [*contents, *filters, [plain(rows_within(memory, WITHIN, np.arange(4), ROWS))]]
 
 
 def everything_of_filters(store: Memory) -> list[Any]:

@@ -9,7 +9,7 @@ from secateur.io.tables.directory.table import ParquetDirectory
 
 ALL: dict[str, Any] = {
     "bloom": ["i", "s", "d", "wide"],
-    "postings": ["small", "day"],
+    "postings": {"small": "blocks", "day": "rows", "i": "ordered", "f": "ordered", "s": "ordered", "wide": "ordered"},
     "ngram": {"s": 2},
     "tokens": ["s"],
     "gaps": ["i", "f"],

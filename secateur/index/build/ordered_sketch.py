@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from secateur.arrays import present
 from secateur.index.filters.heads import Heads, heads_of, joined
-from secateur.index.filters.ordered import BlockEntries
+from secateur.index.filters.ordered import MOST_ROW, BlockEntries
 from secateur.index.model import Filter
 
 MOST_VALUES = 1 << 25  # of a block; one with more is unknown
@@ -40,7 +40,7 @@ class OrderedSketch:
 
     def end(self) -> None:
         """End the block."""
-        if self._value_count > MOST_VALUES:
+        if self._value_count > MOST_VALUES or self._row_count > MOST_ROW + 1:
             self.give_up()
             return
         rows = np.concatenate([np.zeros(0, np.uint32), *self._rows])

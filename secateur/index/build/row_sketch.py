@@ -15,12 +15,14 @@ from secateur.index.filters.row_lists import MOST_ROWS, ValueRows
 from secateur.index.model import Filter
 from secateur.ragged import runs_of
 
+MOST_ROW = (1 << 32) - 1  # the last whose number is kept
+
 
 @dataclass
 class RowSketch:
     """Passes on the values of every block and the rows that hold them when it ends; None for an unknown block.
 
-    A block is unknown, too, if it has more values, or more distinct ones, than are held at once.
+    A block is unknown, too, if it has more values, or more distinct ones, than are held at once, or rows beyond uint32.
     """
 
     filter: Filter
@@ -44,7 +46,10 @@ class RowSketch:
     def end(self) -> None:
         """End the block."""
         values = _grouped(joined(self._hashes), np.concatenate([_NO_ROWS, *self._positions]))
-        self.take(None if self._value_count > MOST_ROWS // 2 or len(values.hashes) > MOST else values)
+        is_known = (
+            self._value_count <= MOST_ROWS // 2 and len(values.hashes) <= MOST and self._row_count <= MOST_ROW + 1
+        )
+        self.take(values if is_known else None)
         self._begin()
 
     def give_up(self) -> None:

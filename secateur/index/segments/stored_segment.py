@@ -119,10 +119,10 @@ class StoredSegment:
             raise IndexFault(f"{self.name}: the ordered postings of a filter are missing")
         size = int(self.snapshot.segments.size[self.number])
         stored = ordered_of(arrays, self.block_count, size, self._where(ORDERED_POSTING))
-        return Ordered(stored.table, self._every_row(stored.bands))
+        return Ordered(stored.table, self._every_row(stored.bands, ORDERED_POSTING))
 
-    def _every_row(self, matrix: Matrix) -> np.ndarray:
-        every, where = np.arange(matrix.rows), self._where(POSTING)
+    def _every_row(self, matrix: Matrix, kind: str = POSTING) -> np.ndarray:
+        every, where = np.arange(matrix.rows), self._where(kind)
         return read_rows(matrix, every, lambda ranges: [self.read(*range_) for range_ in ranges], where)
 
     def page_locations(self) -> BlockLocations | None:

@@ -59,14 +59,16 @@ readers = pytest.mark.parametrize(("name", "kind", "read_all"), READERS, ids=["s
 
 def test_a_segment_is_read_as_it_was_written(store: Memory) -> None:
     written = segment_data()
-    blocks, *rest, size_classes, postings, answers = everything_of_segment(store)
+    blocks, *rest, size_classes, postings, ordered, answers, rows = everything_of_segment(store)
     assert blocks == plain(written.blocks)
     assert rest[0::3] == [plain(z.zones(ROWS)) for z in written.zone_maps]
     assert rest[1::3] == [plain(replace(written.pages[0], places=None)), None, None]
     assert rest[2::3] == [plain(written.pages[0].places), None, None]
     assert size_classes == [528, 512, 544, -1]
     assert postings["table"] == plain(written.postings[1].table)
-    assert answers == [[0, 2, 3], [0, 1]]
+    assert ordered["table"] == plain(written.ordered[2].table)
+    assert answers == [[0, 2, 3], [0, 1], [0, 1]]
+    assert rows == [{"offsets": [0, 1, 1, 1, 1], "start": [0], "stop": [1]}]
 
 
 def test_a_snapshot_is_read_as_it_was_written(store: Memory) -> None:
