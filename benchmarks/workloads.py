@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.appends import appends
 from benchmarks.building import build_filters, build_read
 from benchmarks.delta import open_delta, plan_delta
+from benchmarks.delta_lookup import lookup_delta
 from benchmarks.enabled_sql import lookup_sql
 from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
@@ -113,6 +114,7 @@ WORKLOADS = (
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql),
+    Workload("lookup_delta", "the same on Delta, by SQL and by a plan, beside Delta's own reader", lookup_delta),
     Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark),
     Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql),
     Workload("count_sql", "count, min, max, sum and avg with a filter by plain SQL with enable()", count_sql),

@@ -62,7 +62,7 @@ TINY = "0.002"
 IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
 OWN = {
     *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
-    "keys_spark",
+    *("keys_spark", "lookup_delta"),
 }
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
@@ -181,6 +181,16 @@ def test_queries_in_spark_give_the_same_rows(spark: SparkSession, data: Path, wo
 
 def test_keys_are_merged_with_the_same_rows(iceberg: SparkSession, data: Path) -> None:
     check(run_json("keys_spark", data), "keys_spark")
+
+
+def test_a_look_up_in_delta_gives_the_same_rows(delta: SparkSession, data: Path) -> None:
+    result = run_json("lookup_delta", data)
+    check(result, "lookup_delta")
+    assert {ratio["subject"] for ratio in result["ratios"]} == {
+        "SQL with enable(), one value",
+        "prune().to_spark(), one value",
+    }
+    assert [kept["kept"] for kept in result["kept"]] == [{"secateur": 1}]
 
 
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:
