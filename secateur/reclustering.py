@@ -53,7 +53,7 @@ def plan_recluster(
     Nothing is written: every group of files comes with the statement by which the table's own writer rewrites it. That
     is Spark for a directory (it writes a copy beside it, which you put in place of the old files), ``OPTIMIZE`` for
     Delta, which takes whole partitions, and ``rewrite_data_files`` for Iceberg. That procedure takes no list of files,
-    so there is a statement only for a group that is all of a partition, of a table opened by its catalog's name.
+    so there is a statement only for a group that is all of a table, opened by its catalog's name or in Spark's catalog.
 
     The orders are compared on sampled rows: sorted by the columns, each of them first, and along the curves of Z-order
     and Hilbert. The best that the table's writer can write is chosen. All figures are estimates of what a query is

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -25,6 +25,7 @@ from secateur.io.tables.directory.hive_partitions import DEFAULT_PARTITION
 from secateur.io.tables.directory.registered import Registered, RegisteredPartitions
 from secateur.io.tables.directory.table import open_registered
 from secateur.io.tables.open import Moment, open_at, open_iceberg_by
+from secateur.pruning.predicate.expressions import split_name
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -96,7 +97,8 @@ def open_named(
         case "delta" | "hudi":
             return open_at(entry.location, None, moment, filesystem=None, schema=None, **rest)
         case "iceberg":
-            return open_iceberg_by(_iceberg_source(spark, entry), moment, **rest)
+            opened = open_iceberg_by(_iceberg_source(spark, entry), moment, **rest)
+            return replace(opened, identifier=_whole_name(spark, entry))
         case "view":
             raise UnsupportedTable(f"{name} is a view: open the tables that it reads")
         case other:
@@ -190,6 +192,15 @@ def _iceberg_source(spark: SparkSession, entry: CatalogEntry) -> Callable[[], st
     if not hasattr(spark, "_jsparkSession"):
         return lambda: entry.location
     return partial(_metadata_file, spark, entry.name)
+
+
+def _whole_name(spark: SparkSession, entry: CatalogEntry) -> tuple[str, ...]:
+    """Return a table's name with the catalog's, which is the session's current one if the name begins with none."""
+    parts = split_name(entry.name)
+    if len(parts) > 1 and spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None:
+        return parts
+    database = (spark.catalog.currentDatabase(),) if len(parts) == 1 else ()
+    return spark.catalog.currentCatalog(), *database, *parts
 
 
 def _metadata_file(spark: SparkSession, name: str) -> str:

@@ -9,7 +9,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from secateur.index.advise.row_orders import RowOrder
-from secateur.pruning.predicate.expressions import col
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import quoted_name
+from secateur.pruning.predicate.python_values import literal
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,14 @@ class RewrittenFiles:
     def condition(self) -> str:
         """SQL that is true in this partition."""
         return " AND ".join(
-            str(col(name) == value.as_py() if value.is_valid else col(name).is_null()) for name, value in self.partition
+            f"{quoted_name(name)} = {literal(value.as_py())}" if value.is_valid else f"{quoted_name(name)} IS NULL"
+            for name, value in self.partition
         )
+
+
+def sql_columns(order: RowOrder) -> str:
+    """Return the columns of an order as SQL, in back-quotes: parsers differ in what they take without."""
+    return ", ".join(".".join(map(quoted_name, split_name(name))) for name in order.columns)
 
 
 class Rewriter(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secateur.index.advise.row_orders import Curve, RowOrder
-from secateur.io.tables.rewriter import RewrittenFiles
+from secateur.io.tables.rewriter import RewrittenFiles, sql_columns
+from secateur.pruning.predicate.nodes import quoted_name
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,4 @@ class DeltaRewriter:
     def statement(self, files: RewrittenFiles, order: RowOrder, number: int) -> str:
         """Return SQL. ZORDER BY one column sorts by it."""
         where = f" WHERE {files.condition}" if files.partition else ""
-        columns = ", ".join(order.columns)
-        location = self.location.replace("`", "``")
-        return f"OPTIMIZE delta.`{location}`{where} ZORDER BY ({columns})"
+        return f"OPTIMIZE delta.{quoted_name(self.location)}{where} ZORDER BY ({sql_columns(order)})"

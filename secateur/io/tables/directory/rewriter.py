@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +26,20 @@ class DirectoryRewriter:
     def statement(self, files: RewrittenFiles, order: RowOrder, number: int) -> str:
         """Return Python that reads the files, and writes their rows sorted, in as many files."""
         columns = ", ".join(map(repr, order.columns))
-        names = [name for name, _ in files.partition]
-        by_partition = f".partitionBy({', '.join(map(repr, names))})" if names else ""
         return (
-            f"spark.read.option('basePath', {self.location!r}).option('mergeSchema', True)"
+            f"spark.read.option('mergeSchema', True)"
             f".parquet({', '.join(map(repr, files.paths))})"
             f".repartitionByRange({len(files.paths)}, {columns}).sortWithinPartitions({columns})"
-            f".write{by_partition}.parquet({self.copy(order, number)!r})"
+            f".write.parquet({self.copy(files, order, number)!r})"
         )
 
-    def copy(self, order: RowOrder, number: int) -> str:
-        """Return where the copy of a group of files is written."""
+    def copy(self, files: RewrittenFiles, order: RowOrder, number: int) -> str:
+        """Return where the copy of a group of files is written.
+
+        The directories of a partition keep their names. Spark would guess a type for their values, and name them anew:
+        ``day=01`` as ``day=1``.
+        """
         names = re.sub(r"[^\w.]+", "_", "_".join(order.columns))
-        return f"{self.location.rstrip('/')}_by_{names}/{number}"
+        root = self.location.rstrip("/")
+        first = posixpath.dirname(files.paths[0]).removeprefix(root)
+        return f"{root}_by_{names}/{number}{first if files.partition else ''}"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secateur.index.advise.row_orders import Curve, RowOrder, orders_by
-from secateur.io.tables.rewriter import RewrittenFiles
-from secateur.pruning.predicate.expressions import col
+from secateur.io.tables.rewriter import RewrittenFiles, sql_columns
+from secateur.pruning.predicate.nodes import quoted_name
 
-NO_STATEMENT = "-- none: Iceberg's procedure takes partitions, and no list of files"
+NO_STATEMENT = "-- none: Iceberg's procedure takes no list of files, only a whole table by its name in a catalog"
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class IcebergRewriter:
             return NO_STATEMENT
         catalog, *name = self.identifier
         arguments = [
-            f"table => {_text('.'.join(name))}",
+            f"table => {_text('.'.join(map(quoted_name, name)))}",
             "strategy => 'sort'",
             f"sort_order => {_text(sort_order(order))}",
             *([f"where => {_text(files.condition)}"] if files.partition else []),
             "options => map('rewrite-all', 'true')",
         ]
-        return f"CALL {col(catalog)}.system.rewrite_data_files({', '.join(arguments)})"
+        return f"CALL {quoted_name(catalog)}.system.rewrite_data_files({', '.join(arguments)})"
 
 
 def sort_order(order: RowOrder) -> str:
     """Return an order as Iceberg's procedure takes it."""
-    columns = ", ".join(order.columns)
+    columns = sql_columns(order)
     return columns if order.curve is Curve.SORT else f"{order.curve}({columns})"
 
 

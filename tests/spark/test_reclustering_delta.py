@@ -1,0 +1,62 @@
+"""Statements of ``sec.plan_recluster`` that Delta's own SQL runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur as sec
+from tests.support.recluster_spark import (
+    KEY,
+    PART,
+    PARTS,
+    VALUES,
+    WORD,
+    quoted,
+    require_look_ups,
+    rows,
+    run,
+    share_of_look_ups,
+    small_row_groups,
+    unordered,
+)
+
+SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
+
+
+@pytest.fixture
+def sorting(delta: SparkSession) -> Iterator[SparkSession]:
+    """Delta writes small row groups, and sorts the rows of a file."""
+    delta.conf.set(SORTED, "true")
+    with small_row_groups(delta):
+        yield delta
+    delta.conf.unset(SORTED)
+
+
+@pytest.mark.parametrize(("by", "partitioned"), [([KEY], False), ([KEY, WORD], False), ([KEY], True)])
+def test_delta(sorting: SparkSession, tmp_path: Path, by: list[str], partitioned: bool) -> None:
+    spark, path = sorting, str(tmp_path / "it's `odd`")
+    name = f"delta.{quoted(path)}"
+    of_parts = f"PARTITIONED BY ({quoted(PART)})" if partitioned else ""
+    spark.sql(
+        f"CREATE TABLE {name} ({quoted(KEY)} BIGINT, {quoted(WORD)} STRING, {quoted(PART)} STRING) USING delta "
+        f"{of_parts} TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')"
+    )
+    for part in range(4):
+        spark.sql(f"INSERT INTO {name} {unordered(part)}")
+    spark.sql(f"DELETE FROM {name} WHERE {quoted(KEY)} % 10 = 3")
+    before = rows(spark, name)
+    table = sec.open_table(path)
+    names = list(map(quoted, by))
+    plan = sec.plan_recluster(table, names)
+    assert len(plan.groups) == (len(PARTS) if partitioned else 1)
+    was = share_of_look_ups(table, KEY, VALUES)
+    run(spark, plan)
+    assert rows(spark, name) == before
+    after = sec.open_table(path)
+    require_look_ups(spark, after, name, KEY, VALUES)
+    assert share_of_look_ups(after, KEY, VALUES) < was
+    assert not sec.plan_recluster(after, names).groups, "what was rewritten is left alone"
