@@ -5,17 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
+from secateur.cli import main
 from tests.support.iceberg_tables import catalog_in
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +70,26 @@ def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path, remembe
                 spark.catalog.dropTempView(view.name)
 
 
+def test_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first page needs no Spark, and prints what its comments say."""
+    page = "docs/start.md"
+    monkeypatch.chdir(tmp_path)
+    program = examples(page)
+    before, after = program.split("more = pa.table", 1)
+    names: dict[str, object] = {}
+    exec(compile(before, page, "exec"), names)
+    printed = capsys.readouterr().out
+    commands = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("secateur ")]
+    assert commands
+    for command in commands:
+        run = CliRunner().invoke(main, shlex.split(command)[1:])
+        assert run.exit_code == 0, run.output
+        assert "user_id" in run.output
+    exec(compile("more = pa.table" + after, page, "exec"), names)
+    printed += capsys.readouterr().out
+    assert printed.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", program, re.MULTILINE)
+
+
 def with_orders(directory: Path, lake: str) -> Catalog:
     """A catalog with the events as an Iceberg table in two snapshots."""
     catalog = catalog_in(directory)
@@ -85,4 +108,4 @@ def test_docstrings() -> None:
 def test_links_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
