@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from prometheus_client import REGISTRY
+from click.testing import CliRunner
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
 from secateur.exporters import opentelemetry_reporter, prometheus_reporter
+from secateur.cli import main
 from tests.support.iceberg_tables import catalog_in
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +81,24 @@ def test_how_to_operate(lake: str) -> None:
         sec.remove_reporter(prometheus_reporter())
         sec.remove_reporter(opentelemetry_reporter())
     assert REGISTRY.get_sample_value("secateur_plans_total", {"table": lake}) == 2
+def test_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first page needs no Spark, and prints what its comments say."""
+    page = "docs/start.md"
+    monkeypatch.chdir(tmp_path)
+    program = examples(page)
+    before, after = program.split("more = pa.table", 1)
+    names: dict[str, object] = {}
+    exec(compile(before, page, "exec"), names)
+    printed = capsys.readouterr().out
+    commands = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("secateur ")]
+    assert commands
+    for command in commands:
+        run = CliRunner().invoke(main, shlex.split(command)[1:])
+        assert run.exit_code == 0, run.output
+        assert "user_id" in run.output
+    exec(compile("more = pa.table" + after, page, "exec"), names)
+    printed += capsys.readouterr().out
+    assert printed.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", program, re.MULTILINE)
 
 
 def with_orders(directory: Path, lake: str) -> Catalog:
@@ -98,4 +119,4 @@ def test_docstrings() -> None:
 def test_links_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
