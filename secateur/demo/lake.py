@@ -40,6 +40,7 @@ class QueryRun:
     bytes: int
     round_trips: int  # the longest chain of requests, each sent after the answer to the one before
     files: int  # data files that were opened
+    arrivals: tuple[float, ...]  # of the requests, in seconds since the query began, ascending
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ def _run(spark: SparkSession, server: RemoteServer, question: Question) -> Query
         with _cancelled_if_late(spark):
             rows = within(MOST_SECONDS_OF_QUERY, question.name, lambda: spark.sql(question.sql).collect())
         seconds = time.perf_counter() - started
-    return QueryRun(tuple(sorted(map(str, rows))), seconds, *_counted(traffic), _files_of(traffic))
+    arrivals = sorted(max(request.start - started, 0.0) for request in traffic.requests)
+    return QueryRun(tuple(sorted(map(str, rows))), seconds, *_counted(traffic), _files_of(traffic), tuple(arrivals))
 
 
 @contextmanager

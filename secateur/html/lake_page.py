@@ -7,6 +7,7 @@ from html import escape
 from secateur.demo.lake import LATENCY, LakeDemo, LakeTrial, QueryRun
 from secateur.html.pictures import QUIET, SURVIVES, bar
 from secateur.html.plan_page import page, plan_parts
+from secateur.html.timeline import Curve, timeline
 from secateur.pruning.report import human_bytes
 
 ALONE = "#0072B2"
@@ -39,14 +40,24 @@ def _trial_parts(trial: LakeTrial) -> list[str]:
     answer = "Same answer." if trial.equal else "THE ANSWERS DIFFER."
     rows = "".join(_unit_row(unit, trial.spark, trial.secateur) for unit in UNITS)
     parts = [
-        f"<h2>{escape(question.name)}: {trial.speed_up:.1f} times as fast</h2>",
+        f"<h2>{escape(question.name)}: {_ratio(trial.speed_up)} times as fast</h2>",
         f"<pre>{escape(question.sql)}</pre><p>{escape(question.why)} {answer}</p>",
         f'<table class="runs" data-question="{escape(question.name)}">{rows}</table>',
+        '<p class="quiet">Requests since the query began; a dot ends the query.</p>',
+        timeline([_curve("Spark alone", trial.spark, ALONE), _curve("with the index", trial.secateur, SURVIVES)]),
     ]
     if trial.plan is not None:
         pruned = "".join(plan_parts(trial.plan, 3))
         parts.append(f"<details><summary>what was pruned, and where it lies</summary>{pruned}</details>")
     return parts
+
+
+def _ratio(number: float) -> str:
+    return f"{number:.1f}" if number >= 1 else f"{number:.2f}"
+
+
+def _curve(name: str, run: QueryRun, colour: str) -> Curve:
+    return Curve(name, run.arrivals, run.seconds, colour)
 
 
 def _unit_row(unit: str, spark: QueryRun, indexed: QueryRun) -> str:

@@ -11,9 +11,9 @@ from secateur.io.scan.fates import ColumnBounds, Fates
 from secateur.values import is_float, scalar_of
 
 MOST_ACROSS = 1_200  # pixels of a strip
-STRIP_HEIGHT, MAP_HEIGHT = 48, 160
+STRIP_HEIGHT, MAP_HEIGHT, DEPTH_WIDTH = 48, 160, 120
 # From the palette of Okabe and Ito, which is safe for colour-blind readers.
-SURVIVES, QUIET = "#E69F00", "#d8d8d8"
+SURVIVES, QUIET = "#E69F00", "#c2c2c2"
 COLOURS = {
     "files": "#999999",
     "segments": "#56B4E9",
@@ -65,7 +65,11 @@ def bounds_map(bounds: ColumnBounds, fates: Fates) -> str:
     column, across = _columns(len(fates))
     lower, upper = _heights(bounds)
     parts = []
-    for which, name, colour in ((~fates.survives, "pruned", QUIET), (fates.survives, "read", SURVIVES)):
+    wide = f'stroke="{SURVIVES}" stroke-width="2" vector-effect="non-scaling-stroke" '  # seen among a thousand others
+    for which, name, colour, stroke in (
+        (~fates.survives, "pruned", QUIET, ""),
+        (fates.survives, "read", SURVIVES, wide),
+    ):
         chosen = np.flatnonzero(which & bounds.known)
         if not len(chosen):
             continue
@@ -76,9 +80,52 @@ def bounds_map(bounds: ColumnBounds, fates: Fates) -> str:
         top = (1 - high[at]) * MAP_HEIGHT
         path = _bars(at, top, np.maximum((high[at] - low[at]) * MAP_HEIGHT, 1.5))
         parts.append(
-            f'<path class="bounds" data-part="{name}" data-blocks="{len(chosen)}" fill="{colour}" d="{path}"/>'
+            f'<path class="bounds" data-part="{name}" data-blocks="{len(chosen)}" fill="{colour}" {stroke}d="{path}"/>'
         )
     return _svg(across, MAP_HEIGHT, parts)
+
+
+def depth_map(bounds: ColumnBounds, fates: Fates) -> str:
+    """Draw how many blocks' bounds enclose a value, at the value's height in :func:`bounds_map`; survivors are bright.
+
+    The width is 0 to the greatest depth. Where a pixel stands for several values, it shows the greatest depth of them.
+    """
+    lower, upper = (np.minimum(height * MAP_HEIGHT, MAP_HEIGHT - 1).astype(np.int64) for height in _heights(bounds))
+    parts, most = [], 1
+    for which, name, colour in ((bounds.known, "all", QUIET), (bounds.known & fates.survives, "read", SURVIVES)):
+        if not which.any():
+            continue
+        depth = _depths(bounds.lower[which], bounds.upper[which], lower[which], upper[which])[::-1]  # from the top
+        greatest = int(depth.max())
+        most = max(most, greatest)
+        path = _area(depth * DEPTH_WIDTH / most)
+        parts.append(f'<path class="depth" data-part="{name}" data-depth="{greatest}" fill="{colour}" d="{path}"/>')
+    return _svg(DEPTH_WIDTH, MAP_HEIGHT, parts)
+
+
+def greatest_depth(bounds: ColumnBounds) -> int:
+    """Return how many blocks' bounds at most enclose the same value."""
+    return int(_depths_at_begins(bounds.lower[bounds.known], bounds.upper[bounds.known]).max())
+
+
+def _depths(lower: np.ndarray, upper: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the greatest depth of a value in every pixel, from the bottom: int64 of shape (MAP_HEIGHT,).
+
+    `low` and `high` are the pixels of the bounds. The bounds that begin below a pixel and end in it or above it all
+    enclose the pixel's least value, for pixels are in the order of values. Within a pixel the depth only grows where
+    bounds begin.
+    """
+    begins, ends = (np.bincount(pixel, minlength=MAP_HEIGHT) for pixel in (low, high))
+    depth = np.cumsum(begins) - begins - (np.cumsum(ends) - ends)
+    order = np.argsort(lower)
+    np.maximum.at(depth, low[order], _depths_at_begins(lower, upper))
+    return depth
+
+
+def _depths_at_begins(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return how many of n bounds enclose each lower bound, these in order: int64 of shape (n,)."""
+    begins = np.sort(lower)
+    return np.searchsorted(begins, begins, "right") - np.searchsorted(np.sort(upper), begins, "left")
 
 
 def range_of(bounds: ColumnBounds) -> tuple[str, str]:
@@ -120,6 +167,14 @@ def _bars(at: np.ndarray, top: np.ndarray, height: np.ndarray) -> str:
     width = np.diff(np.r_[new, len(at)])
     bars = zip(at[new].tolist(), top[new].tolist(), width.tolist(), height[new].tolist(), strict=True)
     return "".join(f"M{x} {y:g}h{w}v{h:g}h-{w}z" for x, y, w, h in bars)
+
+
+def _area(width: np.ndarray) -> str:
+    """Return the path of rows one pixel high, from the top; equal neighbours become one step."""
+    width = np.round(width, 1)
+    last = np.flatnonzero(np.r_[np.diff(width) != 0, True])
+    steps = zip(width[last].tolist(), (last + 1).tolist(), strict=True)
+    return f"M0 0{''.join(f'H{w:g}V{y}' for w, y in steps)}H0z"
 
 
 def _svg(width: int, height: int, parts: Sequence[str]) -> str:

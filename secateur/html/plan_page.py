@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from secateur.html.pictures import SURVIVES, bar, bounds_map, colour_of, range_of, strip
+from secateur.html.pictures import SURVIVES, bar, bounds_map, colour_of, depth_map, greatest_depth, range_of, strip
 from secateur.io.scan.fates import Fates, fates_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.report import Counts, human_bytes
@@ -16,10 +16,12 @@ STYLE = """
 .secateur svg{display:block;width:100%;background:#f6f6f6}
 .secateur table{border-collapse:collapse}.secateur td,.secateur th{padding:2px 12px 2px 0;text-align:right}
 .secateur td{white-space:nowrap}.secateur td.quiet{white-space:normal}
-.secateur td:first-child,.secateur th:first-child,.secateur td.left{text-align:left}
+.secateur td:first-child,.secateur th:first-child,.secateur td.left,.secateur th.left{text-align:left}
+.secateur .map{display:flex;gap:6px}.secateur .map svg{min-width:0}
+.secateur .map svg:last-child{flex:none;width:120px}
 .secateur .bar{display:inline-block;width:200px;height:10px;background:#eee}
 .secateur .bar span{display:block;height:10px}
-.secateur .key{display:inline-block;width:10px;height:10px;margin:0 4px 0 12px}
+.secateur .key{display:inline-block;width:10px;height:10px;margin:0 4px 0 12px}.secateur .key:first-child{margin-left:0}
 .secateur code,.secateur pre{font-family:ui-monospace,monospace;font-size:13px}
 .secateur pre{white-space:pre-wrap}
 .secateur p{margin:.3em 0}.secateur .quiet{color:#666}.secateur .headline{font-size:18px;font-weight:600}
@@ -72,7 +74,8 @@ def plan_parts(plan: PlannedScan, level: int = 1) -> list[str]:
 def _table(plan: PlannedScan) -> str:
     """Return a table of the initial counts and of those after each stage, with bars of bytes."""
     first = plan.report.stages[0].before
-    head = "<tr><th>stage</th><th>files</th><th>blocks</th><th>rows</th><th>bytes</th><th>bytes left</th><th></th></tr>"
+    counted = "".join(f"<th>{name}</th>" for name in ("stage", "files", "blocks", "rows", "bytes"))
+    head = f'<tr>{counted}<th class="left">bytes left</th><th></th></tr>'
     rows = [_row("table", first, first, "")]
     for stage in plan.report.stages:
         meaning = "" if stage.before == stage.after else MEANS.get(stage.name, "")
@@ -118,7 +121,8 @@ def _map_parts(fates: Fates, level: int) -> list[str]:
         parts += [
             f"<h{level}>Bounds of <code>{escape(str(bounds.column))}</code></h{level}>",
             "<p>From the least to the greatest value of every block: short lines rule much out, long ones little. "
-            f"What is read is bright. Bottom {least}, top {greatest}.</p>",
-            bounds_map(bounds, fates),
+            f"What is read is bright. Bottom {least}, top {greatest}. On the right, how many blocks have a value "
+            f"within their bounds: at most {greatest_depth(bounds):,}.</p>",
+            f'<div class="map">{bounds_map(bounds, fates)}{depth_map(bounds, fates)}</div>',
         ]
     return parts

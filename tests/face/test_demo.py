@@ -51,6 +51,9 @@ def test_on_a_lake(tmp_path: Path) -> None:
         assert pruned["files"] < alone["files"] <= 20, name
         assert pruned["requests"] < alone["requests"], name
         assert pruned["round_trips"] <= pruned["requests"], name
+        for run in (alone, pruned):
+            assert run["arrivals"] == sorted(run["arrivals"]), name
+            assert len(run["arrivals"]) == run["requests"] and run["arrivals"][0] < run["seconds"], name
     assert trials["a share of everything"]["secateur"]["files"] == 20
     assert answer["index"]["requests"] > 20
     assert "same answers" in answer["headline"]

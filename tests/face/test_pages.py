@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.cli import main
-from secateur.html.pictures import MOST_ACROSS, bounds_map, strip
+from secateur.demo.lake import IndexCost, LakeDemo, LakeTrial, QueryRun
+from secateur.demo.lake_questions import lake_questions
+from secateur.html.lake_page import lake_page
+from secateur.html.pictures import DEPTH_WIDTH, MAP_HEIGHT, MOST_ACROSS, bounds_map, depth_map, greatest_depth, strip
+from secateur.html.timeline import HEIGHT, LEFT, TOP, WIDTH, Curve, timeline
+from secateur.io.scan.clustering import depths
 from secateur.io.scan.fates import ColumnBounds, Fates
 from secateur.pruning.predicate.bound import Field
 from tests.support.profiles import examples
@@ -45,11 +50,11 @@ class Parts(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attributes)))
-        if tag not in ("meta", "path"):
+        if tag not in ("meta", "path", "circle"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("meta", "path"):
+        if tag not in ("meta", "path", "circle"):
             assert self.open.pop() == tag
 
     def blocks(self, name: str) -> dict[str, int]:
@@ -127,6 +132,102 @@ def test_a_million_blocks_are_a_small_page() -> None:
     drawn = strip(Fates(("zone maps",), stage, ()))
     assert len(drawn) < 1_000
     assert Parts(drawn).blocks("fate") == {"zone maps": 999_999, "read": 1}
+
+
+@examples(60)
+@given(n=st.integers(1, 60), seed=st.integers(0, 100), values=st.sampled_from((1, 7, 160, 1_000, 10**18)))
+def test_depths_are_those_of_every_value(n: int, seed: int, values: int) -> None:
+    """The step line is the greatest number of bounds around a value of the pixel, for all blocks and for survivors."""
+    rng = np.random.default_rng(seed)
+    lower = rng.integers(0, values, n)
+    upper = lower + rng.integers(0, max(values // 5, 1), n, endpoint=True)
+    bounds = ColumnBounds(Field(("c",), pa.int64()), lower, upper, rng.random(n) < 0.9)
+    bounds.known[0] = True
+    fates = Fates(("zone maps",), rng.choice(2, n), ())
+    drawn = depth_map(bounds, fates)
+    assert greatest_depth(bounds) == depths(lower[bounds.known], upper[bounds.known])[0].max()
+    least, most = float(lower[bounds.known].min()), float(upper[bounds.known].max())
+    pixels = {}
+    for tag, attributes in Parts(drawn).found:
+        if tag == "path":
+            assert attributes["class"] == "depth"
+            pixels[attributes["data-part"]] = rows_of(str(attributes["d"]))
+    known = bounds.known & fates.survives
+    assert pixels.keys() == ({"all", "read"} if known.any() else {"all"})
+    for name, which in (("all", bounds.known), ("read", known)):
+        wanted = np.zeros(MAP_HEIGHT)
+        for value in np.concatenate([lower[which], upper[which]]):  # the depth changes at bounds only
+            pixel = min(int((value - least) / max(most - least, 1.0) * MAP_HEIGHT), MAP_HEIGHT - 1)
+            depth = np.count_nonzero((lower[which] <= value) & (value <= upper[which]))
+            wanted[pixel] = max(wanted[pixel], depth)
+        enclosing = pixels.get(name, np.zeros(MAP_HEIGHT))[::-1] * greatest_depth(bounds) / DEPTH_WIDTH
+        has_bound = wanted > 0
+        assert enclosing[has_bound] == pytest.approx(wanted[has_bound], abs=0.06)
+        for pixel in np.flatnonzero(~has_bound):  # no bound lies here: the depth of all of its values is the same
+            value = least + (pixel + 0.5) / MAP_HEIGHT * max(most - least, 1.0)
+            depth = np.count_nonzero((lower[which] < value) & (value < upper[which]))
+            assert enclosing[pixel] == pytest.approx(depth, abs=0.06)
+
+
+def test_depths_of_floats_are_at_the_height_of_their_rank() -> None:
+    keys = np.array([-5, 0, 3, 2**62])  # far apart as keys; as ranks 0, 1, 2 and 3 of 3
+    bounds = ColumnBounds(Field(("c",), pa.float64()), keys[[0, 0, 1]], keys[[3, 1, 2]], np.ones(3, bool))
+    (path,) = (
+        g for tag, g in Parts(depth_map(bounds, Fates(("zone maps",), np.zeros(3, int), ()))).found if tag == "path"
+    )
+    rows = rows_of(str(path["d"])) * 3 / DEPTH_WIDTH
+    assert path["data-depth"] == "3"
+    third = MAP_HEIGHT / 3
+    assert rows[::-1][[0, int(third) - 1, int(third), int(2 * third), MAP_HEIGHT - 1]].tolist() == [2, 2, 3, 2, 1]
+
+
+def rows_of(path: str) -> np.ndarray:
+    """The width of every pixel row of a step line, from the top."""
+    rows, above = np.zeros(MAP_HEIGHT), 0
+    for width, end in re.findall(r"H([\d.]+)V(\d+)", path):
+        rows[above : int(end)], above = float(width), int(end)
+    assert above == MAP_HEIGHT
+    return rows
+
+
+@examples(60)
+@given(
+    runs=st.lists(st.lists(st.floats(0, 50, allow_subnormal=False), max_size=50), min_size=1, max_size=2),
+    seconds=st.floats(0.01, 60),
+)
+def test_requests_add_up_over_time(runs: list[list[float]], seconds: float) -> None:
+    curves = [Curve(f"run <{i}>", sorted(run), seconds, "#000") for i, run in enumerate(runs)]
+    parts = Parts(timeline(curves))
+    assert parts.open == []
+    lines = [attributes for tag, attributes in parts.found if attributes.get("class") == "requests"]
+    most, longest = max(map(len, runs)), max(seconds, *(max(run, default=0) for run in runs))
+    for curve, line in zip(curves, lines, strict=True):
+        assert (line["data-run"], line["data-requests"]) == (curve.name, str(len(curve.arrivals)))
+        so_far = 0
+        for x, y in re.findall(r"H(\d+)V([\d.]+)", str(line["d"])):
+            moment = (int(x) - LEFT) / WIDTH * longest
+            so_far = sum(arrival <= moment + 1e-9 for arrival in curve.arrivals)
+            assert float(y) == pytest.approx(TOP + HEIGHT * (1 - so_far / most), abs=0.06)
+        assert so_far == len(curve.arrivals), "the line ends with the last request"
+
+
+def test_the_lake_page_draws_the_requests_of_every_query(write_table: WriteTable) -> None:
+    root = str(make_table(write_table))
+    index, plan = sec.build_index(root), sec.prune(root, "id = 137")
+    alone = QueryRun(("row",), 4.0, 5_000, 10_000, 40, 20, tuple(np.linspace(0.1, 3.9, 5_000).tolist()))
+    pruned = QueryRun(("row",), 0.5, 3, 100, 3, 1, (0.1, 0.2, 0.3))
+    nothing = QueryRun(("row",), 0.5, 0, 0, 0, 0, ())
+    some = lake_questions(20)[:2]
+    trials = (LakeTrial(some[0], alone, pruned, plan), LakeTrial(some[1], alone, nothing, None))
+    text = lake_page(LakeDemo(20, 10**6, IndexCost(index, 1.0, 30, 10**5), trials, 10.0))
+    parts = Parts(text)
+    assert parts.open == []
+    lines = [attributes for tag, attributes in parts.found if attributes.get("class") == "requests"]
+    counts = [(line["data-run"], line["data-requests"]) for line in lines]
+    assert counts == [(n, c) for few in ("3", "0") for n, c in (("Spark alone", "5000"), ("with the index", few))]
+    assert len({line["stroke"] for line in lines}) == 2
+    assert text.count(">seconds</text>") == text.count(">requests</text>") == len(trials)
+    assert all(len(str(line["d"])) < 20 * WIDTH for line in lines), "no longer than the picture is wide"
 
 
 def test_a_plan_is_plotted_stage_by_stage(write_table: WriteTable, tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
+from urllib.request import urlopen
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secateur.demo.s3_process import BUCKET, remote_server
 from secateur.demo.s3_traffic import Request, Traffic
 from tests.support.profiles import examples
 from tests.support.s3_server import S3Server
@@ -52,3 +55,13 @@ def test_requests_wait_for_the_latency_at_once(s3: S3Server) -> None:
     assert [(request.name, request.range, request.status) for request in at_once.requests] == [
         (f"/{s3.bucket}/latency/object", "2-5", 206)
     ] * 4
+
+
+def test_a_server_of_another_process_has_the_same_clock() -> None:
+    """So a page can draw its requests against the seconds of the query that sent them."""
+    with remote_server() as server, server.traffic(0.01) as traffic:
+        began = time.perf_counter()
+        urlopen(f"http://127.0.0.1:{server.port}/{BUCKET}?list-type=2").close()
+        ended = time.perf_counter()
+    (request,) = traffic.requests
+    assert began <= request.start <= request.stop <= ended
