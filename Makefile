@@ -33,10 +33,8 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
     spark/test_enable_iceberg_planning.py spark/test_enable_iceberg_merge.py laws/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
-NEEDS_DELTA := $(addprefix tests/,spark/test_delta_spark.py spark/test_enable_delta.py \
+NEEDS_DELTA := $(addprefix tests/,spark/test_delta_spark.py spark/test_enable_delta.py spark/test_reclustering_delta.py \
     house/test_benchmarks.py::test_a_look_up_in_delta_gives_the_same_rows)  # whose jar no other session gets
-NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_enable_delta.py \
-    test_reclustering_delta.py)  # whose jar no other session gets
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
 

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from prometheus_client import REGISTRY
 from click.testing import CliRunner
+from prometheus_client import REGISTRY
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
-from secateur.exporters import opentelemetry_reporter, prometheus_reporter
 from secateur.cli import main
+from secateur.exporters import opentelemetry_reporter, prometheus_reporter
 from tests.support.iceberg_tables import catalog_in
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +81,8 @@ def test_how_to_operate(lake: str) -> None:
         sec.remove_reporter(prometheus_reporter())
         sec.remove_reporter(opentelemetry_reporter())
     assert REGISTRY.get_sample_value("secateur_plans_total", {"table": lake}) == 2
+
+
 def test_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The first page needs no Spark, and prints what its comments say."""
     page = "docs/start.md"
