@@ -21,19 +21,19 @@ OLDEST_SPARK := 4.1.4
 SPARK35 ?= .venv-3.5
 SPARK35_SPARK := 3.5.9
 SPARK35_PYTHON = $(shell python3.11 -c '' 2>/dev/null && echo python3.11)  # the newest that Spark 3.5 is made for
-NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/test_enable.py spark/test_spark_3.py \
-    laws/test_front_ends.py)
+NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_spark_3.py \
+    laws/sql/test_front_ends.py)
 NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
-    spark/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
-    spark/test_spark_iceberg.py laws/test_text_rows.py)
-NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
-    laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
-    spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
-    spark/test_enable_iceberg.py spark/test_enable_iceberg_groups.py \
-    spark/test_enable_iceberg_planning.py spark/test_enable_iceberg_merge.py laws/test_tpch_iceberg.py \
+    spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
+    spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
+NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
+    laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
+    spark/test_transparent.py spark/test_transparent_trouble.py spark/enable/test_enable.py spark/enable/test_enable_trouble.py \
+    spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
+    spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py laws/sql/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
-NEEDS_DELTA := $(addprefix tests/,spark/test_delta_spark.py spark/test_enable_delta.py spark/test_reclustering_delta.py \
+NEEDS_DELTA := $(addprefix tests/,spark/test_delta_spark.py spark/enable/test_enable_delta.py spark/test_reclustering_delta.py \
     house/test_benchmarks.py::test_a_look_up_in_delta_gives_the_same_rows)  # whose jar no other session gets
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock

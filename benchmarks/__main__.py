@@ -15,7 +15,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.repeat import remembering
+from benchmarks.planning.repeat import remembering
 from benchmarks.setting import Setting
 from benchmarks.show import show
 from benchmarks.workloads import WORKLOADS, Workload

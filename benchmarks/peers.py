@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from benchmarks.synthetic import EPOCH, MINUTE, Blocks, Bounds
+from benchmarks.planning.synthetic import EPOCH, MINUTE, Blocks, Bounds
 
 ROW_GROUPS = 10_000  # per file; Parquet numbers them in 16 bits
 LIKELY = 5_000_000  # a user_id within the bounds of nearly every block

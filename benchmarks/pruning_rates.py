@@ -15,9 +15,9 @@ from benchmarks.rates.scans import Measured, measured
 from benchmarks.rates.sql_scans import QueryRead, sql_scans
 from benchmarks.rates.truth import rows_of
 from benchmarks.results import Kept, Result
-from benchmarks.sessions import spark_session
 from benchmarks.setting import Setting
-from benchmarks.tpc_sql import rows_read
+from benchmarks.spark.sessions import spark_session
+from benchmarks.spark.tpc_sql import rows_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,49 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.appends import appends
-from benchmarks.building import build_filters, build_read
-from benchmarks.delta import open_delta, plan_delta
-from benchmarks.delta_lookup import lookup_delta
-from benchmarks.enabled_sql import lookup_sql
-from benchmarks.expressions import expressions_1m
-from benchmarks.footers import footers
-from benchmarks.hashing import hashing
-from benchmarks.iceberg_planning import plan_iceberg
-from benchmarks.inverted import postings
-from benchmarks.keys import keys_1m, keys_merge
-from benchmarks.late_reads import read_late
-from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
-from benchmarks.listing import listing
-from benchmarks.literals import long_literals
-from benchmarks.log_search import ngram_log
-from benchmarks.merge_sql import keys_spark
-from benchmarks.metadata_sql import count_sql, limit_sql
-from benchmarks.needle_peers import needle_beside
-from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
-from benchmarks.one_append import one_append
-from benchmarks.one_row import one_row
-from benchmarks.ordered_postings import ordered_postings
-from benchmarks.outliers import outliers
-from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
-from benchmarks.planning import plan_synthetic
+from benchmarks.building.appends import appends
+from benchmarks.building.building import build_filters, build_read
+from benchmarks.building.one_append import one_append
+from benchmarks.formats.delta import open_delta, plan_delta
+from benchmarks.formats.iceberg_planning import plan_iceberg
+from benchmarks.kernels.expressions import expressions_1m
+from benchmarks.kernels.footers import footers
+from benchmarks.kernels.hashing import hashing
+from benchmarks.kernels.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
+from benchmarks.kernels.literals import long_literals
+from benchmarks.logs.log_search import ngram_log
+from benchmarks.planning.inverted import postings
+from benchmarks.planning.keys import keys_1m, keys_merge
+from benchmarks.planning.listing import listing
+from benchmarks.planning.needle_peers import needle_beside
+from benchmarks.planning.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
+from benchmarks.planning.outliers import outliers
+from benchmarks.planning.planning import plan_synthetic
+from benchmarks.planning.repeat import repeat
+from benchmarks.planning.scale import plan_nothing_pruned, plan_range
+from benchmarks.planning.scale_cold import plan_cold, plan_memory
+from benchmarks.planning.scale_shapes import plan_clustered, plan_in_100k, plan_threads
+from benchmarks.planning.top_n import topn_clustered, topn_filtered, topn_unclustered
+from benchmarks.planning.tune import tune
 from benchmarks.pruning_rates import pruning_rates
-from benchmarks.read_peers import read_peers
-from benchmarks.read_sweep import read_sweep
-from benchmarks.repeat import repeat
+from benchmarks.reading.late_reads import read_late
+from benchmarks.reading.one_row import one_row
+from benchmarks.reading.ordered_postings import ordered_postings
+from benchmarks.reading.page_reads import read_10k_contiguous, read_everything, read_one_row
+from benchmarks.reading.read_peers import read_peers
+from benchmarks.reading.read_sweep import read_sweep
+from benchmarks.reading.row_postings import row_postings
+from benchmarks.reading.s3_lookup import lookup_s3
 from benchmarks.results import Result
-from benchmarks.row_postings import row_postings
-from benchmarks.s3_lookup import lookup_s3
-from benchmarks.scale import plan_nothing_pruned, plan_range
-from benchmarks.scale_cold import plan_cold, plan_memory
-from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
-from benchmarks.session_overhead import session_overhead
 from benchmarks.setting import Setting
-from benchmarks.spark_scans import join_small_side, lookup_spark, scan_spark
-from benchmarks.top_n import topn_clustered, topn_filtered, topn_unclustered
-from benchmarks.tpch_needles import tpch_needles
-from benchmarks.tpch_pruning import tpch_pruning
-from benchmarks.tune import tune
+from benchmarks.spark.delta_lookup import lookup_delta
+from benchmarks.spark.enabled_sql import lookup_sql
+from benchmarks.spark.merge_sql import keys_spark
+from benchmarks.spark.metadata_sql import count_sql, limit_sql
+from benchmarks.spark.session_overhead import session_overhead
+from benchmarks.spark.spark_scans import join_small_side, lookup_spark, scan_spark
+from benchmarks.tpch.tpch_needles import tpch_needles
+from benchmarks.tpch.tpch_pruning import tpch_pruning
 
 
 @dataclass(frozen=True)

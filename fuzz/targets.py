@@ -52,7 +52,7 @@ from secateur.io.storage.disk_cache_entry import EntryName, read_entry
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.memory_store import MemoryStore
 
 Target = Callable[[bytes], None]
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "v1"

@@ -16,11 +16,11 @@ from pyspark import SparkContext
 from secateur.io.scan.kept import answers
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.session import local_session
-from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
-from tests.support.hudi_runtime import CATALOG as HUDI_CATALOG
-from tests.support.hudi_runtime import HudiRuntime, hudi_runtime
-from tests.support.iceberg_runtime import Runtime, iceberg_runtime
-from tests.support.iceberg_tables import catalog_in
+from tests.support.formats.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
+from tests.support.formats.hudi_runtime import CATALOG as HUDI_CATALOG
+from tests.support.formats.hudi_runtime import HudiRuntime, hudi_runtime
+from tests.support.formats.iceberg_runtime import Runtime, iceberg_runtime
+from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.older_spark import as_in_spark_4
 from tests.support.profiles import FULL, PROFILE
 from tests.support.s3_server import S3Server, reserved_port, s3_server, set_environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from benchmarks.peer_engines.questions import Question, questions
-from benchmarks.read_table import read_table
+from benchmarks.reading.read_table import read_table
 from benchmarks.setting import Setting
 
 FILES = 200

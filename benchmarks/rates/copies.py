@@ -20,7 +20,7 @@ import secateur as sec
 from benchmarks.rates.questions import Layout, Workload
 from benchmarks.setting import Setting, index_code
 from secateur.io.tables.table import Table
-from tests.support.iceberg_tables import catalog_in
+from tests.support.formats.iceberg_tables import catalog_in
 
 PAGES = 8  # per column of a row group
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.logs import UNIT, log_lines
+from benchmarks.logs.logs import UNIT, log_lines
 from benchmarks.rates.questions import Keys, Layout, Question, Workload
 
 ROWS, GROUPS, FILES = 2_000, 5, 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from benchmarks.logs import UNIT, log_lines
+from benchmarks.logs.logs import UNIT, log_lines
 from benchmarks.rates.questions import Layout, Question, Workload
 
 GROUPS, FILES = 10, 30

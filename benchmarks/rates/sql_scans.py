@@ -12,13 +12,13 @@ import sqlglot
 from py4j.java_gateway import get_field
 from sqlglot import exp
 
-from benchmarks.enabled_sql import SWITCH, enabled
 from benchmarks.rates.questions import Question
 from benchmarks.rates.scans import FILTERS, JOINS, LIMIT, TOP_N, ZONE_MAPS, Measured
 from benchmarks.rates.sql_tables import SqlBench, SqlTable, sql_benches
 from benchmarks.rates.truth import conjuncts
 from benchmarks.setting import Setting
-from benchmarks.tpc_sql import leaves, rows_out, rows_read
+from benchmarks.spark.enabled_sql import SWITCH, enabled
+from benchmarks.spark.tpc_sql import leaves, rows_out, rows_read
 from secateur.io.scan.planned_scan import PlannedScan, plan_scan
 from secateur.io.spark.planner.session_rule import plans_of
 from secateur.io.spark.planner.usable import without_limit

@@ -15,7 +15,7 @@ from benchmarks.rates.copies import indexed
 from benchmarks.rates.scans import Amount
 from benchmarks.rates.truth import Rows
 from benchmarks.setting import Setting
-from benchmarks.tpc_sql import Bench, by_date, date_column, keys_of, tpc_ds, tpch, write_rows
+from benchmarks.spark.tpc_sql import Bench, by_date, date_column, keys_of, tpc_ds, tpch, write_rows
 from secateur.io.tables.table import Table
 
 LAYOUTS: Mapping[str, Callable[[Bench], Bench]] = {"generated": lambda bench: bench, "clustered": by_date}

@@ -26,10 +26,10 @@ from secateur.errors import StalePlan
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.advice import Amount, Proposal, QueryCost, estimated, ranked
-from tests.support.local_build import index_here
-from tests.support.made_tables import MADE, PREDICATES, Made, table_of
+from tests.support.drawn.made_tables import MADE, PREDICATES, Made, table_of
 from tests.support.profiles import examples
 from tests.support.small_tables import WHERES, files, written
+from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
 
 FILES, GROUPS, ROWS = 8, 25, 400  # row groups of a file, rows of a row group

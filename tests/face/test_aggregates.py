@@ -21,9 +21,9 @@ from secateur.errors import EvaluationError, InvalidAggregate, InvalidOption, Un
 from secateur.index.model import BuildOptions
 from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.values import key_of, scalar_of
-from tests.support.local_build import index_here
 from tests.support.profiles import examples
 from tests.support.small_tables import LONG, POOLS, SUMMED, TYPES, WHERE, Row, Where, files, rows_of, written
+from tests.support.stores.local_build import index_here
 from tests.support.tables import WriteTable, write_file
 
 CALLS = st.sampled_from(

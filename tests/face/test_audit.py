@@ -18,12 +18,12 @@ from secateur.cli import main
 from secateur.errors import AuditFailed
 from secateur.index.model import BLOOM, POSTINGS, BuildOptions, FilterOption
 from secateur.values import INT64_MIN
-from tests.support.iceberg_row_deletes import committed, equality_deletes, position_deletes
-from tests.support.iceberg_tables import catalog_in
-from tests.support.local_build import index_here
-from tests.support.lying_index import element, lie_in_filters, lie_in_segment, lie_in_snapshot
+from tests.support.formats.iceberg_row_deletes import committed, equality_deletes, position_deletes
+from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.profiles import examples
 from tests.support.small_tables import WHERE, Where, files, rows_of, written
+from tests.support.stores.local_build import index_here
+from tests.support.stores.lying_index import element, lie_in_filters, lie_in_segment, lie_in_snapshot
 from tests.support.tables import WriteTable
 
 ROWS = 40  # in four row groups of ten, pages of five

@@ -22,7 +22,7 @@ import secateur as sec
 from secateur.cli import main
 from secateur.cli.spark import ProgressLines
 from secateur.cli.status import on_the_command_line
-from tests.support.make_golden import GOLDEN, stamp
+from tests.support.programs.make_golden import GOLDEN, stamp
 from tests.support.tables import write_file
 
 

@@ -21,7 +21,7 @@ import secateur as sec
 import secateur.pruning.predicate.expressions as expressions
 from secateur.cli import main
 from secateur.exporters import opentelemetry_reporter, prometheus_reporter
-from tests.support.iceberg_tables import catalog_in
+from tests.support.formats.iceberg_tables import catalog_in
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -36,8 +36,8 @@ import secateur as sec
 from secateur.cli import main
 from secateur.cli.tables import TABLES
 from secateur.index.model import BuildOptions, FilterOption
-from tests.support.iceberg_deletes import delete_positions
-from tests.support.local_build import index_here
+from tests.support.formats.iceberg_deletes import delete_positions
+from tests.support.stores.local_build import index_here
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

@@ -21,8 +21,8 @@ from pyiceberg.types import LongType, NestedField
 import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.pruning.report import Report
-from tests.support.iceberg_deletes import delete_positions
-from tests.support.local_build import index_here
+from tests.support.formats.iceberg_deletes import delete_positions
+from tests.support.stores.local_build import index_here
 
 
 @pytest.fixture

@@ -26,13 +26,20 @@ from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.tables.table import Table
 from secateur.maintain.audit import compared
 from secateur.pruning.report import Faults
-from tests.support.iceberg_row_deletes import committed, equality_deletes, position_deletes
-from tests.support.iceberg_tables import catalog_in
-from tests.support.index_files import Arrays
-from tests.support.local_build import index_here
-from tests.support.lying_index import array, element, lie_in_filters, lie_in_segment, lie_in_snapshot, snapshot_of
+from tests.support.formats.iceberg_row_deletes import committed, equality_deletes, position_deletes
+from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.profiles import examples
 from tests.support.small_tables import files, written
+from tests.support.stores.index_files import Arrays
+from tests.support.stores.local_build import index_here
+from tests.support.stores.lying_index import (
+    array,
+    element,
+    lie_in_filters,
+    lie_in_segment,
+    lie_in_snapshot,
+    snapshot_of,
+)
 from tests.support.tables import write_file
 
 ROWS, GROUP, PAGE = 60, 10, 5

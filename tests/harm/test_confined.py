@@ -26,8 +26,8 @@ from secateur.io.storage.locations import all_below
 from secateur.io.tables.iceberg.manifest_arrays import FILES, Manifest
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, encode_manifests
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
-from tests.support.index_files import Arrays, with_arrays, with_contents
-from tests.support.local_build import index_here
+from tests.support.stores.index_files import Arrays, with_arrays, with_contents
+from tests.support.stores.local_build import index_here
 from tests.support.tables import WriteTable
 
 ROWS = pa.table({"id": np.arange(200)})

@@ -23,9 +23,9 @@ from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.container.index_file import SNAPSHOT, as_it_lies, encode_chunk
 from secateur.index.segments.snapshot import open_snapshot, snapshot_name
 from secateur.io.tables.iceberg.delete_files import decoded_vector
-from tests.support.limits import within
-from tests.support.memory_store import MemoryStore
+from tests.support.checks.limits import within
 from tests.support.profiles import examples
+from tests.support.stores.memory_store import MemoryStore
 
 CORPUS = Path(__file__).parent.parent / "fuzz_corpus"
 MOST_SECONDS = 5

@@ -16,10 +16,10 @@ from secateur.index.read.index_view import IndexView
 from secateur.pruning.stages import filters, zone_maps
 from secateur.pruning.stages.survivors import LeftBlocks
 from secateur.scan import Scan
-from tests.support.filter_files import without_bands
-from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
-from tests.support.make_golden import GOLDEN, stamp
 from tests.support.profiles import by_profile
+from tests.support.programs.make_golden import GOLDEN, stamp
+from tests.support.stores.filter_files import without_bands
+from tests.support.stores.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 
 pytestmark = pytest.mark.long  # flips bytes one after the other
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 
 import secateur as sec
-from tests.support.crash_lake import build
-from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
-from tests.support.limits import within
-from tests.support.make_golden import GOLDEN, stamp
+from tests.support.checks.limits import within
 from tests.support.profiles import NIGHTLY, examples
+from tests.support.programs.make_golden import GOLDEN, stamp
+from tests.support.stores.crash_lake import build
+from tests.support.stores.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 
 pytestmark = pytest.mark.long  # harms every file in every way
 

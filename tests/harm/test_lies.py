@@ -23,7 +23,7 @@ from secateur.index.model import BlockTable
 from secateur.index.segments.segment_file import SegmentData, encode_segment
 from secateur.io.tables.iceberg.manifest_arrays import FILES, Manifest
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
-from tests.support.index_files import (
+from tests.support.stores.index_files import (
     SCHEMA,
     SNAPSHOT_NAME,
     Arrays,

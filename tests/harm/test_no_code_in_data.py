@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.package_modules import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
+from tests.support.checks.package_modules import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
 
 UNPICKLERS = (
     "pickle",

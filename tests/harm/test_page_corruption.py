@@ -15,9 +15,9 @@ import pytest
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.row_selection import chosen_rows
-from tests.support import harmed_pages
-from tests.support.harmed_pages import Whole, files
 from tests.support.profiles import NIGHTLY
+from tests.support.programs import harmed_pages
+from tests.support.programs.harmed_pages import Whole, files
 
 pytestmark = pytest.mark.long  # changes bytes one after the other
 

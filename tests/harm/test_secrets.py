@@ -23,9 +23,9 @@ from secateur.errors import AccessDenied, IndexMissing, InvalidOption, SecateurE
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.redaction import has_secrets, redacted_location, without_secrets
 from secateur.io.tables.table import Table
-from tests.support.canary import CANARY, leaks
-from tests.support.local_build import index_here
+from tests.support.checks.canary import CANARY, leaks
 from tests.support.s3_server import REGION, S3Server
+from tests.support.stores.local_build import index_here
 
 pytestmark = pytest.mark.long  # runs every command
 

@@ -21,15 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
-from benchmarks import s3_lookup
 from benchmarks.__main__ import main
-from benchmarks.bloom_matrices import add_keys
-from benchmarks.log_tables import blocks_with
-from benchmarks.logs import LEVELS, UNIT, log_lines
-from benchmarks.needle_table import NeedleTable, needle_table, rows_of
-from benchmarks.results import Ratio, against
-from benchmarks.scale_cold import drop_cached
-from benchmarks.scale_tables import (
+from benchmarks.logs.log_tables import blocks_with
+from benchmarks.logs.logs import LEVELS, UNIT, log_lines
+from benchmarks.planning.bloom_matrices import add_keys
+from benchmarks.planning.needle_table import NeedleTable, needle_table, rows_of
+from benchmarks.planning.scale_cold import drop_cached
+from benchmarks.planning.scale_tables import (
     CALLS,
     ScaleTable,
     all_values,
@@ -42,16 +40,18 @@ from benchmarks.scale_tables import (
     require_equal,
     scale_table,
 )
+from benchmarks.planning.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
+from benchmarks.reading import s3_lookup
+from benchmarks.results import Ratio, against
 from benchmarks.setting import Setting
-from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
 from secateur.demo.s3a import has_s3a
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
-from tests.support.filter_files import hash_values
-from tests.support.local_build import index_here
-from tests.support.memory_store import MemoryStore
+from tests.support.stores.filter_files import hash_values
+from tests.support.stores.local_build import index_here
+from tests.support.stores.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

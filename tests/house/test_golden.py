@@ -9,7 +9,7 @@ import pytest
 
 import secateur as sec
 from secateur.index.read.blocks import OpenedBlocks
-from tests.support.make_golden import GOLDEN, stamp
+from tests.support.programs.make_golden import GOLDEN, stamp
 
 VERSIONS = sorted(path.name for path in GOLDEN.iterdir())
 

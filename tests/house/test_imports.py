@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.package_modules import (
+from tests.support.checks.package_modules import (
     LAYER_OF_ROOM,
     PUBLIC_FACE,
     ROOT,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.package_modules import ROOT, modules
+from tests.support.checks.package_modules import ROOT, modules
 
 FOLDERS = ("secateur", "benchmarks", "conformance", "fuzz")
 VAGUE = {"each", "found", "held", "it", "made", "mine", "own", "robbed", "settle", "told"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.package_modules import ROOT, Module, imports, modules
+from tests.support.checks.package_modules import ROOT, Module, imports, modules
 
 ORDER = {  # within a layer: a room imports from itself and from rooms of a lower number, never from others
     "secateur.index": {
@@ -109,7 +109,7 @@ def format_of(name: str) -> str | None:
     return room_of(name, FORMATS) or None if name.startswith(FORMATS + ".") else None
 
 
-@pytest.mark.parametrize("top", ["secateur", "conformance"])
+@pytest.mark.parametrize("top", ["secateur", "conformance", "tests", "benchmarks"])
 def test_no_folder_is_too_full(top: str) -> None:
     counts = defaultdict(int)
     for path in (ROOT / top).rglob("*.py"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.support.package_modules import ROOT, modules
+from tests.support.checks.package_modules import ROOT, modules
 
 MUTABLE = ("list[", "dict[", "set[", "deque[", "defaultdict[", "OrderedDict[", "threading.")
 LISTS_OF_USERS = {"Affected": "its lists are what a user asked for, new in every call"}

@@ -14,13 +14,13 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.nodes import Predicate
-from tests.support.circumstances import Circumstances, Kept, circumstances, query, seeds
-from tests.support.indexed_places import check_rows, each_of, places, run
+from tests.support.checks.indexed_places import check_rows, each_of, places, run
+from tests.support.checks.statistics_of import bound
+from tests.support.drawn.circumstances import Circumstances, Kept, circumstances, query, seeds
+from tests.support.drawn.random_filters import KINDS
+from tests.support.drawn.random_index import Index, make_index, refreshed
+from tests.support.drawn.strategies import TableSpec, predicates
 from tests.support.profiles import examples
-from tests.support.random_filters import KINDS
-from tests.support.random_index import Index, make_index, refreshed
-from tests.support.statistics_of import bound
-from tests.support.strategies import TableSpec, predicates
 
 POOLS = {
     "i": [*range(0, 70, 3)],

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from secateur.io.spark.file_reader import spark_schema
 from secateur.values import Kind, kind_of
-from tests.support.laws import check_source, check_table
+from tests.support.checks.laws import check_source, check_table
+from tests.support.drawn.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 from tests.support.profiles import examples
-from tests.support.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,9 @@ import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.io.scan.first_rows import FirstRows
 from secateur.scan import Scan
-from tests.support.local_build import index_here
 from tests.support.profiles import examples
 from tests.support.small_tables import TYPES, WHERE, Row, Where, files, rows_of, written
+from tests.support.stores.local_build import index_here
 from tests.support.tables import WriteTable
 
 SPELLED = {

@@ -12,7 +12,7 @@ import secateur as sec
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.make_golden import GOLDEN, stamp
+from tests.support.programs.make_golden import GOLDEN, stamp
 
 PREDICATES = ("id = 17", "id > 30 AND ratio > 5", "name LIKE 'name-05%' OR wide = 0", "part = 1 AND id < 50", "TRUE")
 

@@ -16,7 +16,8 @@ import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.crash_lake import (
+from tests.support.profiles import NIGHTLY
+from tests.support.stores.crash_lake import (
     BUILD,
     OTHERWISE,
     QUESTIONS,
@@ -41,8 +42,7 @@ from tests.support.crash_lake import (
     rows_of,
     vacuum,
 )
-from tests.support.faulty_store import FaultyStore, Script
-from tests.support.profiles import NIGHTLY
+from tests.support.stores.faulty_store import FaultyStore, Script
 
 pytestmark = pytest.mark.long  # writers meet between all steps
 

@@ -10,7 +10,9 @@ import pytest
 
 from secateur.errors import SecateurError
 from secateur.index.segments.snapshot import snapshot_name, snapshot_numbers
-from tests.support.crash_lake import (
+from tests.support.profiles import NIGHTLY
+from tests.support.s3_server import S3Server
+from tests.support.stores.crash_lake import (
     ACTIONS,
     Action,
     Lake,
@@ -20,9 +22,7 @@ from tests.support.crash_lake import (
     check_leftovers,
     lake_on,
 )
-from tests.support.faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
-from tests.support.profiles import NIGHTLY
-from tests.support.s3_server import S3Server
+from tests.support.stores.faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
 
 pytestmark = pytest.mark.long  # a writer dies at every step
 

@@ -17,8 +17,8 @@ from secateur.index.file_names import build_of
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.vacuum import used_files
+from tests.support.drawn.refresh_cases import ALL, PREDICATES
 from tests.support.profiles import examples
-from tests.support.refresh_cases import ALL, PREDICATES
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 

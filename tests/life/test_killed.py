@@ -15,7 +15,9 @@ import pytest
 
 import secateur as sec
 from secateur.index.segments.snapshot import snapshot_numbers
-from tests.support.crash_lake import (
+from tests.support.profiles import NIGHTLY
+from tests.support.programs.killed import PROCESSES, killed_at, start_server, steps_of, work_on
+from tests.support.stores.crash_lake import (
     ACTIONS,
     build,
     changed,
@@ -24,8 +26,6 @@ from tests.support.crash_lake import (
     check_leftovers,
     lake_on,
 )
-from tests.support.killed import PROCESSES, killed_at, start_server, steps_of, work_on
-from tests.support.profiles import NIGHTLY
 from tests.support.tables import write_file
 
 pytestmark = pytest.mark.long  # kills processes at every step

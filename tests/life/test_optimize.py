@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import IndexConflict, IndexFault
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.drawn.refresh_cases import ALL, PREDICATES, kept
 from tests.support.profiles import examples, slow
-from tests.support.refresh_cases import ALL, PREDICATES, kept
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 

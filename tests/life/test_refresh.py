@@ -19,8 +19,8 @@ import secateur as sec
 from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain import entries
+from tests.support.drawn.refresh_cases import ALL, PREDICATES, kept
 from tests.support.profiles import examples
-from tests.support.refresh_cases import ALL, PREDICATES, kept
 from tests.support.small_tables import files
 from tests.support.tables import WriteTable, write_file
 

@@ -21,7 +21,8 @@ import secateur as sec
 from secateur.errors import IndexNotWritable, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.storage import index_store
-from tests.support.crash_lake import (
+from tests.support.programs.killed import PROCESSES, start_server
+from tests.support.stores.crash_lake import (
     ACTIONS,
     Action,
     Lake,
@@ -32,7 +33,6 @@ from tests.support.crash_lake import (
     lake_on,
     nothing,
 )
-from tests.support.killed import PROCESSES, start_server
 
 pytestmark = pytest.mark.long  # disks are full at every file
 

@@ -19,8 +19,8 @@ from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidP
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.local_build import index_here
 from tests.support.s3_server import REGION, SLOW, Fails, S3Server, every, once
+from tests.support.stores.local_build import index_here
 
 pytestmark = pytest.mark.long  # waits for answers that do not come
 

@@ -22,8 +22,8 @@ from secateur.io.scan.aggregate import aggregated, bound
 from secateur.io.storage.file_version import ListedFile
 from secateur.pruning.predicate.parse_aggregates import parse_aggregates
 from secateur.scan import Scan
-from tests.support.iceberg_tables import catalog_in
-from tests.support.local_build import index_here
+from tests.support.formats.iceberg_tables import catalog_in
+from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from secateur.cli import main
 from secateur.errors import IndexMissing, InvalidOption
 from secateur.maintain import watch as watching
 from secateur.maintain.watch import Look, line_of
-from tests.support.delta_tables import LoggedTable, numbered
-from tests.support.iceberg_rows import SCHEMA, rows
-from tests.support.iceberg_tables import catalog_in
+from tests.support.formats.delta_tables import LoggedTable, numbered
+from tests.support.formats.iceberg_rows import SCHEMA, rows
+from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.tables import write_file
 
 pytestmark = pytest.mark.long  # waits for a watcher's rounds

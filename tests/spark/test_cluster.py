@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from secateur.index.build import spark_tasks
-from tests.support import cluster_work
+from tests.support.programs import cluster_work
 from tests.support.tables import write_file
 
 pytestmark = pytest.mark.spark  # it starts a JVM of its own

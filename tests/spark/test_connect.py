@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secateur as sec
-from tests.support.connect_read_paths import LOST_BY_PUSH_DOWN, PREDICATES, READ_PATHS
+from tests.support.programs.connect_read_paths import LOST_BY_PUSH_DOWN, PREDICATES, READ_PATHS
 
 
 @pytest.mark.spark
@@ -39,7 +39,7 @@ def test_every_read_path_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path
         path = tmp_path / f"{part}.parquet"
         pq.write_table(rows, path, row_group_size=100, write_page_index=True, max_rows_per_page=10)
     sec.build_index(sec.open_table(str(tmp_path)), bloom=["name"])
-    script = Path(__file__).parents[1] / "support" / "connect_read_paths.py"
+    script = Path(__file__).parents[1] / "support" / "programs" / "connect_read_paths.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent
     )

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.errors import StalePlan
-from tests.support import oracle
+from tests.support.checks import oracle
 from tests.support.profiles import by_profile
 
 SEEDS = by_profile(quick=range(2), full=range(8), nightly=range(60))

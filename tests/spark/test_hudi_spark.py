@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 import secateur as sec
 from secateur.errors import TableNotFound, UnknownSnapshot, UnsupportedTable
 from secateur.io.spark.version import IS_3
-from tests.support import oracle
-from tests.support.hudi_tables import ALWAYS_COMPACTED, PREDICATES, HudiHistory, in_order
+from tests.support.checks import oracle
+from tests.support.formats.hudi_tables import ALWAYS_COMPACTED, PREDICATES, HudiHistory, in_order
 from tests.support.profiles import by_profile
 
 pytestmark = [

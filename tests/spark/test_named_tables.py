@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import secateur as sec
 from secateur.cli import main
 from secateur.errors import TableNotFound, UnsupportedTable
-from tests.support import oracle
+from tests.support.checks import oracle
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.io.spark.version import IS_3
+from tests.support.checks.laws import check_table
 from tests.support.enabled_session import answer, enabled, reasons
-from tests.support.laws import check_table
 from tests.support.tables import WriteTable
 
 pytestmark = pytest.mark.skipif(not IS_3, reason="about Spark 3.5")

@@ -20,7 +20,7 @@ import secateur as sec
 from secateur.errors import StalePlan
 from secateur.io.spark.iceberg.reader import find_table, read_tasks
 from secateur.io.spark.iceberg.task_json import ReadTask, Spec, byte_ranges, task_texts
-from tests.support.iceberg_spark import (
+from tests.support.formats.iceberg_spark import (
     add_equality_deletes,
     java_table,
     metadata_file,

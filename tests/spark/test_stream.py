@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import secateur as sec
+from tests.support.drawn.row_histories import APPEND, COMPACT, HISTORIES, RowHistory
 from tests.support.profiles import slow
-from tests.support.row_histories import APPEND, COMPACT, HISTORIES, RowHistory
-from tests.support.streaming_work import copying
+from tests.support.programs.streaming_work import copying
 
 KNOWS_WHAT_IS_AVAILABLE = find_spec("pyspark.sql.streaming.datasource") is not None  # else it reads one batch
 PATIENCE = 300  # seconds until a process has done what it is waited for
@@ -55,7 +55,7 @@ def test_a_killed_query_goes_on(spark: SparkSession, tmp_path: Path) -> None:
         histories.append(a_history(kind, tmp_path / kind))
     sink, checkpoint = tmp_path / "sink", tmp_path / "checkpoint"
     tables = [history.writer.path for history in histories]
-    command = [sys.executable, "-m", "tests.support.streaming_work", str(sink), str(checkpoint), *tables]
+    command = [sys.executable, "-m", "tests.support.programs.streaming_work", str(sink), str(checkpoint), *tables]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as work:

@@ -23,10 +23,10 @@ from pyspark.sql.functions import broadcast, lit
 
 import secateur as sec
 from secateur.io.spark.file_reader import spark_schema
-from tests.support import expressions
-from tests.support.oracle import Answers, ask, in_order
+from tests.support.checks.oracle import Answers, ask, in_order
+from tests.support.drawn import expressions
+from tests.support.drawn.strategies import ZONES, TableSpec, predicates, table_specs
 from tests.support.profiles import examples
-from tests.support.strategies import ZONES, TableSpec, predicates, table_specs
 
 ROWS, DAYS = 6_000, ["2026-01-01", "2026-01-02", "__HIVE_DEFAULT_PARTITION__"]
 BLOCKS = 30  # of 200 rows

@@ -17,8 +17,8 @@ from secateur.io.tables.table import Table
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.rows import matching_rows
-from tests.support.local_build import index_here
-from tests.support.strategies import connected
+from tests.support.drawn.strategies import connected
+from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
 
 SCHEMA = pa.schema([("rid", pa.int64()), ("i", pa.int64()), ("n", pa.float64()), ("s", pa.string())])

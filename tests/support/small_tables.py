@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.local_build import index_here
+from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
 
 LONG = "x" * 63

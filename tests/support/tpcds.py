@@ -15,7 +15,7 @@ from pathlib import Path
 
 import sqlglot
 
-from tests.support.spark_packages import packages_home
+from tests.support.formats.spark_packages import packages_home
 
 VERSION = "1.5.5"
 REQUIREMENTS = (f"duckdb=={VERSION}", f"duckdb-extension-tpcds=={VERSION}")

@@ -45,7 +45,7 @@ from secateur.values import (
     successor,
     words_of,
 )
-from tests.support.strategies import KINDS, ColumnKind, array_of, binaries, floats
+from tests.support.drawn.strategies import KINDS, ColumnKind, array_of, binaries, floats
 
 columns = st.sampled_from(KINDS).flatmap(
     lambda kind: st.tuples(st.just(kind), st.lists(kind.values, min_size=1, max_size=12))

@@ -13,9 +13,9 @@ import secateur as sec
 from secateur.errors import UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.pruning.affected import Affected
-from tests.support.local_build import index_here
 from tests.support.profiles import examples
 from tests.support.small_tables import WHERE, Where, files, rows_of, written
+from tests.support.stores.local_build import index_here
 from tests.support.tables import WriteTable
 
 

@@ -12,10 +12,10 @@ from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
+from tests.support.checks.statistics_of import Case, Units, bound, cases
+from tests.support.checks.units import measured
+from tests.support.drawn.strategies import BY_NAME
 from tests.support.profiles import examples
-from tests.support.statistics_of import Case, Units, bound, cases
-from tests.support.strategies import BY_NAME
-from tests.support.units import measured
 
 
 @examples(500)

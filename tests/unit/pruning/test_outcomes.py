@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.pruning import outcomes as sets
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from tests.support.strategies import connected
+from tests.support.drawn.strategies import connected
 
 TRUTHS: dict[bool | None, int] = {True: TRUE, False: FALSE, None: NULL}
 NON_EMPTY = range(1, 8)

@@ -31,9 +31,9 @@ from secateur.pruning.predicate.patterns.substrings import (
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.questions import MOST_POINTS, Question, Ranges, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
-from tests.support.naive_filters import may_be, text_may_be, tokens
+from tests.support.checks.naive_filters import may_be, text_may_be, tokens
+from tests.support.drawn.text_expressions import expressions, likes, quoted, some_text
 from tests.support.profiles import examples
-from tests.support.text_expressions import expressions, likes, quoted, some_text
 
 SCHEMA = pa.schema(
     {

@@ -17,7 +17,7 @@ from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.residual import Residuals, residuals_of
 from secateur.pruning.rows import truth
-from tests.support.strategies import connected
+from tests.support.drawn.strategies import connected
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
 Row = tuple[int | None, int | None]

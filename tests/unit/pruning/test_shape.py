@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.shape import MOST_CHARACTERS, shape_of
+from tests.support.drawn.strategies import connected
 from tests.support.profiles import examples
-from tests.support.strategies import connected
 
 TEXTS = st.text("qxzj", min_size=6, max_size=9)  # that no name and no keyword holds
 NUMBERS = st.integers(10**6, 10**8)

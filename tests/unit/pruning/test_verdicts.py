@@ -15,8 +15,8 @@ from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rows import matching_rows
 from secateur.pruning.verdicts import MOST_PARTS, can_be_remembered, implies
+from tests.support.drawn.strategies import connected
 from tests.support.profiles import examples
-from tests.support.strategies import connected
 
 SCHEMA = pa.schema([("i", pa.int64()), ("f", pa.float64()), ("s", pa.string())])
 _VALUES = itertools.product([None, -1, 0, 1, 2, 3], [None, float("nan"), -0.0, 1.0, 2.5], [None, "", "a", "ab", "b"])

@@ -21,8 +21,8 @@ from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import Choice
 from secateur.values import Kind, keys_of, kind_of
+from tests.support.drawn.strategies import BY_NAME, KINDS, ColumnKind, array_of
 from tests.support.profiles import examples
-from tests.support.strategies import BY_NAME, KINDS, ColumnKind, array_of
 
 BLOCKS, ROWS = 400, 2_000
 Values = Callable[[np.random.Generator, int], np.ndarray]  # of a block, by its number

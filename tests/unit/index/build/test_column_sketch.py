@@ -18,8 +18,8 @@ from secateur.index.filters import hashing
 from secateur.index.model import BLOOM, POSTINGS, Filter, IndexedColumn
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, widest_gaps
 from secateur.values import Kind, kind_of
+from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
 from tests.support.profiles import examples
-from tests.support.strategies import KINDS, ColumnKind, array_of
 
 columns = st.sampled_from(KINDS).flatmap(
     lambda kind: st.tuples(st.just(kind), st.lists(kind.values | st.none(), max_size=20))

@@ -23,7 +23,7 @@ from secateur.index.container.array_codec import (
     decode,
     encode,
 )
-from tests.support.integer_arrays import array_of, arrays
+from tests.support.drawn.integer_arrays import array_of, arrays
 from tests.support.profiles import examples
 
 DTYPE_NAMES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

@@ -35,10 +35,10 @@ from secateur.index.container.index_file import (
     encode_chunk,
 )
 from secateur.index.model import type_name, type_of_name
-from tests.support.index_files import NAME, Memory, with_contents, with_trailer
-from tests.support.integer_arrays import arrays
+from tests.support.drawn.integer_arrays import arrays
+from tests.support.drawn.strategies import KINDS
 from tests.support.profiles import examples
-from tests.support.strategies import KINDS
+from tests.support.stores.index_files import NAME, Memory, with_contents, with_trailer
 
 some_arrays = st.lists(arrays(), max_size=5)
 

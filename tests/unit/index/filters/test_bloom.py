@@ -33,8 +33,8 @@ from secateur.index.filters.bloom import (
     size_for,
 )
 from secateur.index.filters.hashing import hash_texts, hash_words
-from tests.support.filter_files import bits_of as bitarray_of
-from tests.support.filter_files import hash_values, mixed, own_shape, positions_of, text_hash
+from tests.support.stores.filter_files import bits_of as bitarray_of
+from tests.support.stores.filter_files import hash_values, mixed, own_shape, positions_of, text_hash
 
 
 def reference_filter(values: Sequence[bytes], probes: int, bits: int) -> bitarray:

@@ -36,7 +36,8 @@ from secateur.index.filters.size_class import NONE, native_class, own_class, sha
 from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matrices
 from secateur.index.read.lookup import holders
 from secateur.pruning.report import Faults
-from tests.support.filter_files import (
+from tests.support.profiles import examples
+from tests.support.stores.filter_files import (
     FRAGMENT_BYTES,
     JOINED_BYTES,
     MATRIX_BLOCKS,
@@ -48,7 +49,7 @@ from tests.support.filter_files import (
     positions_of,
     text_hash,
 )
-from tests.support.index_files import (
+from tests.support.stores.index_files import (
     ASKED,
     ONLY,
     SNAPSHOT_NAME,
@@ -60,7 +61,6 @@ from tests.support.index_files import (
     sound_store,
     with_arrays,
 )
-from tests.support.profiles import examples
 
 NATIVE = 2  # an encoding, of filters whose bits come from elsewhere
 WHERE = "here"

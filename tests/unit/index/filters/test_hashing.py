@@ -27,8 +27,8 @@ from secateur.index.filters.hashing import (
     hash_words,
 )
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of
-from tests.support.filter_files import hash_values, mixed, number_hash, text_hash
-from tests.support.strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
+from tests.support.drawn.strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
+from tests.support.stores.filter_files import hash_values, mixed, number_hash, text_hash
 
 BINARY_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 

@@ -17,9 +17,9 @@ from secateur.index.filters.hashing import DistinctHashes
 from secateur.index.filters.ngrams import MOST_TOKEN, add_grams, add_tokens, grams_within, token_key
 from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY, Substring, tokens_within
 from secateur.pruning.predicate.patterns.substrings import fold as fold_bytes
-from tests.support.filter_files import number_hash, text_hash
-from tests.support.naive_filters import naive_tokens
-from tests.support.strategies import TEXTS
+from tests.support.checks.naive_filters import naive_tokens
+from tests.support.drawn.strategies import TEXTS
+from tests.support.stores.filter_files import number_hash, text_hash
 
 Add = Callable[[DistinctHashes, pa.Array, bool], None]
 

@@ -51,10 +51,10 @@ from secateur.io.parquet.footer import read_footer, stored_chunks
 from secateur.io.parquet.parquet_file import ParquetFile, with_footer
 from secateur.io.storage.byte_ranges import LOCAL_GAP
 from secateur.values import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, keys_of
-from tests.support.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
-from tests.support.make_spark_bloom import FILE
+from tests.support.drawn.strategies import BY_NAME, KINDS, array_of
 from tests.support.profiles import examples
-from tests.support.strategies import BY_NAME, KINDS, array_of
+from tests.support.programs.make_spark_bloom import FILE
+from tests.support.stores.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
 
 hashes = st.integers(0, 2**64 - 1)
 

@@ -30,10 +30,10 @@ from secateur.index.filters.postings import (
     size_of_pairs,
 )
 from secateur.index.filters.postings_build import MOST_BLOCKS, postings_of
-from tests.support.filter_files import hash_values
-from tests.support.index_files import NAME, Memory
-from tests.support.integer_arrays import arrays
+from tests.support.drawn.integer_arrays import arrays
 from tests.support.profiles import examples
+from tests.support.stores.filter_files import hash_values
+from tests.support.stores.index_files import NAME, Memory
 
 GREATEST = 2**64 - 1
 AWKWARD = [0, 1, 2, 2**32 - 1, 2**32, 2**63 - 1, 2**63, GREATEST - 1, GREATEST]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from secateur.index.filters.bloom import LEAST_FPR, bits_for, probes_for, section_bits, size_for
 from secateur.index.filters.size_class import NONE, FilterShape, are_valid, native_class, own_class, shape_of
-from tests.support.filter_files import own_shape
+from tests.support.stores.filter_files import own_shape
 
 
 @given(st.integers(0, 10**8), st.floats(LEAST_FPR, 0.5))

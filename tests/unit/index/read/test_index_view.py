@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from secateur.index.read import group_arrays
 from secateur.values import Kind
-from tests.support.circumstances import Circumstances, circumstances, query, seeds, sometimes
+from tests.support.checks.units import measured
+from tests.support.drawn.circumstances import Circumstances, circumstances, query, seeds, sometimes
+from tests.support.drawn.random_index import make_index, refreshed, zone_list
+from tests.support.drawn.strategies import BY_NAME
 from tests.support.profiles import examples
-from tests.support.random_index import make_index, refreshed, zone_list
-from tests.support.strategies import BY_NAME
-from tests.support.units import measured
 
 
 @examples(40, shrink=False)

@@ -43,11 +43,11 @@ from secateur.io.storage.byte_ranges import REMOTE_GAP
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
-from tests.support.local_build import index_here
-from tests.support.lying_index import element, lie_in_segment, snapshot_of
-from tests.support.paged_tables import OPTIONS, parquet, tables, with_pages
+from tests.support.drawn.paged_tables import OPTIONS, parquet, tables, with_pages
 from tests.support.profiles import examples
 from tests.support.s3_server import S3Server
+from tests.support.stores.local_build import index_here
+from tests.support.stores.lying_index import element, lie_in_segment, snapshot_of
 from tests.support.tables import WriteTable, write_file
 
 

@@ -21,7 +21,7 @@ from secateur.pruning.questions import Ranges
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import Faults
 from secateur.values import Kind
-from tests.support.index_files import (
+from tests.support.stores.index_files import (
     FIELDS,
     NAME,
     ONLY,

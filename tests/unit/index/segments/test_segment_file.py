@@ -16,7 +16,8 @@ from secateur.index.segments.segment_file import COLUMN_KINDS, FILTER_KINDS
 from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
 from secateur.index.zones import segment_tree
 from secateur.index.zones.zonemap import merge
-from tests.support.index_files import (
+from tests.support.profiles import by_profile
+from tests.support.stores.index_files import (
     COLUMNS,
     FIELDS,
     FILES,
@@ -38,7 +39,6 @@ from tests.support.index_files import (
     sound_store,
     zone_maps,
 )
-from tests.support.profiles import by_profile
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
 from secateur.values import kind_of, same_keys
-from tests.support.index_files import SNAPSHOT_NAME, Memory, keys_list
+from tests.support.checks.units import measured
+from tests.support.drawn.strategies import BY_NAME
 from tests.support.profiles import examples
-from tests.support.strategies import BY_NAME
-from tests.support.units import measured
+from tests.support.stores.index_files import SNAPSHOT_NAME, Memory, keys_list
 
 # Columns of one path may come in several types, some with the same keys; values are those that all types can have.
 TYPES: dict[str, list[pa.DataType]] = {

@@ -30,8 +30,8 @@ from secateur.pruning import rangeset
 from secateur.pruning.gaps import reaches
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, is_float, keys_of, kind_of
+from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
 from tests.support.profiles import examples
-from tests.support.strategies import KINDS, ColumnKind, array_of
 
 WORD_KINDS = [kind for kind in KINDS if kind_of(kind.type) is Kind.WORD]
 

@@ -31,8 +31,8 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import matching_rows, truth
 from secateur.values import keys_of
+from tests.support.drawn.strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 from tests.support.profiles import examples
-from tests.support.strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 
 Row = tuple[Any, ...]
 

@@ -26,8 +26,8 @@ from secateur.index.zones.page_statistics import (
 from secateur.index.zones.zonemap import BOUND_BYTES, ZoneMap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.values import Kind, is_float, keys_of, kind_of
-from tests.support.strategies import ColumnKind, array_of
-from tests.support.units import at_most, measured, units
+from tests.support.checks.units import at_most, measured, units
+from tests.support.drawn.strategies import ColumnKind, array_of
 
 
 def check_holds(zone_map: ZoneMap, unit: int, kind: ColumnKind, values: Sequence[Any], row_count: int) -> None:

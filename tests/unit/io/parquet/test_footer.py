@@ -27,14 +27,14 @@ from secateur.errors import InvalidParquet
 from secateur.io.parquet.footer import Bounds, Footer, Leaf, chunk_bounds, read_footer, read_page_index
 from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_struct
 from secateur.io.parquet.writer_bugs import Doubt, doubts
-from tests.support.edited_footers import (
+from tests.support.profiles import examples
+from tests.support.stores.edited_footers import (
     chunk_of,
     edited,
     encode,
     metadata_of,
     parquet_bytes,
 )
-from tests.support.profiles import examples
 
 # --------------------------------------------------------------------------- the laws
 

@@ -23,7 +23,7 @@ from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import chosen_rows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
-from tests.support.parquet_files import chosen, difference, parquet_files
+from tests.support.drawn.parquet_files import chosen, difference, parquet_files
 from tests.support.profiles import examples
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.page_walk import walked
 from secateur.io.parquet.row_selection import all_rows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
-from tests.support.paged_tables import OPTIONS, parquet, tables, with_pages
+from tests.support.drawn.paged_tables import OPTIONS, parquet, tables, with_pages
 from tests.support.profiles import examples
 
 if TYPE_CHECKING:

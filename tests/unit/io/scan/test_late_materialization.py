@@ -28,9 +28,9 @@ from secateur.io.scan import late_materialization
 from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.scan import Scan
-from tests.support.oracle import rows
+from tests.support.checks.oracle import rows
+from tests.support.drawn.strategies import KINDS, TableSpec, predicates, table_specs
 from tests.support.profiles import examples
-from tests.support.strategies import KINDS, TableSpec, predicates, table_specs
 
 
 def read_whole(plan: Scan) -> Counter[str]:

@@ -16,7 +16,7 @@ import secateur as sec
 from secateur.errors import IndexMissing, TableChanged, UnknownSnapshot, UnsupportedPredicate
 from secateur.io.spark.data_source import SecateurDataSource
 from secateur.io.spark.stream_reader import Offset, SecateurStreamReader
-from tests.support.delta_tables import numbered
+from tests.support.formats.delta_tables import numbered
 
 
 def reader_at(path: Path, **options: str) -> SecateurStreamReader:

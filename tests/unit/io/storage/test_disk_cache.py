@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 from secateur.io.storage.disk_cache import DiskCache, default_disk_cache, parse_bytes
 from secateur.io.storage.disk_cache_eviction import occupied_bytes
-from tests.support import disk_cache_work
-from tests.support.disk_cache_work import hammer, value_of
 from tests.support.profiles import examples
+from tests.support.programs import disk_cache_work
+from tests.support.programs.disk_cache_work import hammer, value_of
 
 MB = 1_000_000
 UNIT = 4096  # what the smallest entry occupies

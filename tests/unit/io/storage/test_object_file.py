@@ -29,9 +29,9 @@ from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
-from tests.support.local_build import index_here
 from tests.support.profiles import examples
 from tests.support.s3_server import REGION, S3Server, once
+from tests.support.stores.local_build import index_here
 
 pytestmark = pytest.mark.long  # builds tables on S3, one for each test
 

@@ -25,7 +25,7 @@ from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidO
 from secateur.io.spark.data_source import SecateurDataSource
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.transfer import plain, plain_settings, received, sent
-from tests.support.canary import CANARY, leaks
+from tests.support.checks.canary import CANARY, leaks
 from tests.support.s3_server import ACCESS_KEY, REGION, S3Server
 
 ROWS = pa.table({"id": np.arange(1000), "twice": np.arange(1000) * 2})

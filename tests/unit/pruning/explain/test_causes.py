@@ -14,9 +14,9 @@ from secateur.index.read import row_lookup
 from secateur.io.tables.table import Table
 from secateur.pruning.stages.survivors import LeftSegments
 from secateur.scan import Scan
-from tests.support.chosen_stages import only_stages
-from tests.support.deleted_rows import histories, made
-from tests.support.made_tables import MADE, PREDICATES, Made, table_of
+from tests.support.checks.chosen_stages import only_stages
+from tests.support.drawn.deleted_rows import histories, made
+from tests.support.drawn.made_tables import MADE, PREDICATES, Made, table_of
 from tests.support.profiles import examples
 
 Place = tuple[str, int]

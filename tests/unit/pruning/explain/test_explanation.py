@@ -20,10 +20,10 @@ from secateur.cli.status import on_the_command_line
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.scan.opened_table import FooterBlocks
 from secateur.pruning.explain.explanation import CONSULTED, Conjunct, Structure
-from tests.support.chosen_stages import only_stages
-from tests.support.local_build import index_here
-from tests.support.made_tables import CONDITIONS, MADE, Made, table_of
+from tests.support.checks.chosen_stages import only_stages
+from tests.support.drawn.made_tables import CONDITIONS, MADE, Made, table_of
 from tests.support.profiles import examples
+from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
 
 FILES, ROWS, BLOCK = 6, 400, 50

@@ -9,7 +9,7 @@ from secateur.errors import InvalidPredicate
 from secateur.pruning.explain.filled_shapes import Slot, filled, slots
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.shape import shape_of
-from tests.support.made_tables import PREDICATES
+from tests.support.drawn.made_tables import PREDICATES
 
 WRITTEN = [
     "a = 1",

@@ -15,7 +15,7 @@ from secateur.cli import main
 from secateur.errors import UnknownBlock
 from secateur.index.model import BLOOM, NGRAM, BuildOptions, FilterOption
 from secateur.pruning.explain.why import Why
-from tests.support.local_build import index_here
+from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
 
 FILE = "day=2024-01-01/a.parquet"

@@ -34,8 +34,8 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones
 from secateur.values import Key, Keys, Kind, float_key, is_float, keys_of, kind_of, successor
-from tests.support.bound_form import bound_form
-from tests.support.oracle import ask
+from tests.support.checks.bound_form import bound_form
+from tests.support.checks.oracle import ask
 from tests.support.profiles import examples
 
 SCHEMA = pa.schema(

@@ -29,9 +29,8 @@ from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Is, Literal, Not, Opaque, Or, Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.rows import truth
-from tests.support.oracle import ask
-from tests.support.profiles import examples
-from tests.support.strategies import (
+from tests.support.checks.oracle import ask
+from tests.support.drawn.strategies import (
     KINDS,
     TEXTS,
     TableSpec,
@@ -42,7 +41,8 @@ from tests.support.strategies import (
     predicates,
     table_specs,
 )
-from tests.support.trees import flat
+from tests.support.drawn.trees import flat
+from tests.support.profiles import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rows import truth
-from tests.support.strategies import connected
+from tests.support.drawn.strategies import connected
 
 SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.bool_()), ("s", pa.string())])
 VALUES = {"a": [None, 0, 1, 2, 3, 7], "b": [None, False, True], "s": [None, "", "a", "ab", "b"]}

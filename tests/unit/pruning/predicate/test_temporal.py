@@ -15,7 +15,7 @@ from secateur.pruning.predicate.bind import bound_by
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.rows import truth
-from tests.support.oracle import rows
+from tests.support.checks.oracle import rows
 from tests.support.tables import write_file
 
 if TYPE_CHECKING:

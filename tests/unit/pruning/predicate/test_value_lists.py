@@ -28,10 +28,10 @@ from secateur.pruning.predicate.python_values import literal
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.value_lists import FEW, ValueList, listed
 from secateur.pruning.rows import truth
-from tests.support.bound_form import bound_form
-from tests.support.oracle import ask
+from tests.support.checks.bound_form import bound_form
+from tests.support.checks.oracle import ask
+from tests.support.drawn.strategies import BINARIES, DAYS, MOMENTS, TEXTS
 from tests.support.profiles import examples
-from tests.support.strategies import BINARIES, DAYS, MOMENTS, TEXTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from secateur.io.spark.planner.file_list import FileList
 from secateur.io.spark.planner.matches import MatchedList, match
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.partitions import Partitions
-from tests.support.local_build import index_here
+from tests.support.stores.local_build import index_here
 
 FILES = 7
 

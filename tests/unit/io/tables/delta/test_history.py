@@ -11,7 +11,7 @@ import secateur as sec
 from conformance.delta_log import inline_vector
 from secateur.errors import MixedRewrite, UnknownSnapshot
 from secateur.io.tables.delta.log_files import commit_name
-from tests.support.delta_tables import LoggedTable, numbered
+from tests.support.formats.delta_tables import LoggedTable, numbered
 
 
 def new(at: Path, since: int, **options: int) -> list[int]:

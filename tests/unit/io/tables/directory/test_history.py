@@ -14,7 +14,7 @@ import pytest
 import secateur as sec
 from secateur.errors import UnknownBlock, UnknownSnapshot
 from secateur.index.read import coverage
-from tests.support.delta_tables import numbered
+from tests.support.formats.delta_tables import numbered
 
 
 @pytest.fixture

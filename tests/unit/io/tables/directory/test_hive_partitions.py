@@ -17,9 +17,9 @@ import secateur as sec
 from secateur.errors import IncompatibleSchemas
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.tables.directory.hive_partitions import DEFAULT_PARTITION, unescape
-from tests.support.oracle import ask, plain, rows
+from tests.support.checks.oracle import ask, plain, rows
+from tests.support.drawn.strategies import TEXTS, ZONES
 from tests.support.profiles import examples
-from tests.support.strategies import TEXTS, ZONES
 from tests.support.tables import WriteTable, write_file
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 import secateur as sec
 from secateur.errors import SecateurError, TableNotFound, UnknownSnapshot, UnsupportedTable
-from tests.support.written_hudi import WrittenTable, at
+from tests.support.formats.written_hudi import WrittenTable, at
 
 MakeTable = Callable[..., WrittenTable]
 

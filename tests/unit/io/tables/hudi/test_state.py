@@ -1,4 +1,4 @@
-"""Tables that Hudi's own writer wrote (`tests/data/hudi`, by `tests.support.make_hudi`), and what its reader read."""
+"""Tables that Hudi's own writer wrote (`tests/data/hudi`, by `make_hudi`), and what its reader read."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from secateur.errors import MixedRewrite, UnknownSnapshot
 from secateur.io.tables.iceberg.history import _added_by, _Origins
 from secateur.io.tables.iceberg.table import IcebergTable
 from secateur.io.tables.table import Table as AnyTable
-from tests.support.delta_tables import numbered
-from tests.support.iceberg_rows import SCHEMA, rows
-from tests.support.row_histories import IcebergWriter
+from tests.support.drawn.row_histories import IcebergWriter
+from tests.support.formats.delta_tables import numbered
+from tests.support.formats.iceberg_rows import SCHEMA, rows
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg import snapshot
 from secateur.io.tables.iceberg.open import newest_metadata
 from secateur.io.tables.iceberg.table import IcebergTable
-from tests.support.iceberg_rows import SCHEMA, ids, rows
-from tests.support.local_build import index_here
+from tests.support.formats.iceberg_rows import SCHEMA, ids, rows
+from tests.support.stores.local_build import index_here
 
 
 @pytest.fixture

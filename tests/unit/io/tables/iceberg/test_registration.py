@@ -11,8 +11,8 @@ from pyiceberg.table import Table
 import secateur as sec
 from secateur.errors import IndexMissing, IndexNotWritable, UnsupportedTable
 from secateur.index.model import BuildOptions
-from tests.support.iceberg_rows import SCHEMA, ids, rows
-from tests.support.local_build import index_here
+from tests.support.formats.iceberg_rows import SCHEMA, ids, rows
+from tests.support.stores.local_build import index_here
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import StalePlan
 from secateur.io.tables.iceberg import row_deletes
-from tests.support.deleted_rows import Place, Row, histories, made
+from tests.support.drawn.deleted_rows import Place, Row, histories, made
 from tests.support.profiles import examples
 
 

@@ -1,0 +1,1 @@
+"""What building an index and keeping it up costs."""

@@ -1,0 +1,1 @@
+"""What planning a Delta or an Iceberg table costs, beside their own planners."""

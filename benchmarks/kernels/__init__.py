@@ -1,0 +1,1 @@
+"""What one kernel costs: over zone maps in memory, hashes, literals, footers."""

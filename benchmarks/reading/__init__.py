@@ -1,0 +1,1 @@
+"""What reading the rows of a plan costs, in this process."""

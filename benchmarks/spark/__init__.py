@@ -1,0 +1,1 @@
+"""What queries of Spark cost, with the index and without."""

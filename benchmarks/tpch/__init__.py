@@ -1,0 +1,1 @@
+"""TPC-H's tables and predicates."""

@@ -1,0 +1,135 @@
+"""MERGE into an Iceberg table by the keys of its source: few row groups are read, and the rows are those without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import secateur as sec
+from secateur.io.spark.planner import session_rule
+from tests.support.enabled_session import SWITCH, enabled, reasons
+from tests.support.formats.iceberg_spark import metadata_file
+
+TABLE, TWIN = "lake.db.merged", "lake.db.merged_twin"
+SMALL = "'write.parquet.row-group-size-bytes'='4000', 'write.parquet.row-group-check-min-record-count'='50', "
+SMALL += "'write.parquet.row-group-check-max-record-count'='50'"
+UPDATE = "WHEN MATCHED THEN UPDATE SET name = s.name"
+UPSERT = f"{UPDATE} WHEN NOT MATCHED THEN INSERT (id, uid, name) VALUES (s.id, 1, s.name)"
+SAME_ID = "MERGE INTO {} t USING s ON t.id = s.id"
+DELETE = "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"
+
+
+def make(spark: SparkSession, name: str) -> None:
+    """Two files of sorted rows, some keys NULL, some rows deleted by position."""
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, uid BIGINT, name STRING, kind INT) USING iceberg PARTITIONED BY (kind) "
+        f"TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', "
+        f"'write.update.mode'='merge-on-read', 'write.merge.mode'='merge-on-read', {SMALL})"
+    )
+    for start in (0, 1000):
+        spark.sql(
+            f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ if(id % 97 = 3, NULL, id), (id * 7919) % 2000, "
+            f"concat('name-', id), {start} FROM range({start}, {start + 1000})"
+        )
+    spark.sql(f"DELETE FROM {name} WHERE id IN (5, 1500)")
+    sec.build_index(sec.open_table(metadata_file(spark, name)), spark=spark, sort_key=["id"], bloom=["uid"])
+
+
+@pytest.fixture(scope="module")
+def tables(iceberg: SparkSession) -> Iterator[None]:
+    """A table, and a twin that changes without pruning."""
+    with enabled(iceberg):
+        for name in (TABLE, TWIN):
+            make(iceberg, name)
+        yield
+        for name in (TABLE, TWIN):
+            iceberg.sql(f"DROP TABLE {name}")
+
+
+def source(spark: SparkSession, rows: list[tuple[int | None, str]]) -> None:
+    """The view ``s`` of some keys and names, as Arrow brings them."""
+    columns = {"id": pa.array([row[0] for row in rows], pa.int64()), "name": pa.array([row[1] for row in rows])}
+    spark.createDataFrame(pa.table(columns)).createOrReplaceTempView("s")
+
+
+def change(spark: SparkSession, statement: str) -> int | None:
+    """Change both tables as they were made, to the same rows. Return how many row groups the values of a join left."""
+    rule = session_rule._rule_of(spark)
+    assert rule is not None
+    for name in (TABLE, TWIN):
+        first = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at LIMIT 1 OFFSET 2").head()[0]
+        spark.sql(f"CALL lake.system.rollback_to_snapshot('{name.removeprefix('lake.')}', {first})")
+    rule.python._narrowest.clear()
+    spark.sql(statement.format(TABLE))
+    left = [len(scan.survivors.blocks) for scan in rule.python._narrowest.values()]  # type: ignore[attr-defined]
+    spark.conf.set(SWITCH, "false")
+    try:
+        spark.sql(statement.format(TWIN))
+        rows = [sorted(map(repr, spark.table(name).collect())) for name in (TABLE, TWIN)]
+    finally:
+        spark.conf.unset(SWITCH)
+    assert rows[0] == rows[1], statement
+    return left[-1] if left else None
+
+
+@pytest.mark.parametrize(
+    ("statement", "few"),
+    [
+        (f"{SAME_ID} {UPSERT}", True),
+        (f"{SAME_ID} {UPDATE}", True),
+        (f"MERGE INTO {{}} t USING s ON s.id = t.id AND t.uid > 3 {DELETE}", True),
+        (f"{SAME_ID} AND t.kind = 0 {UPSERT}", True),
+        (
+            f"MERGE INTO {{}} t USING (SELECT *, 0 AS k FROM s) s ON t.id = s.id AND t.kind = k {UPDATE}",
+            True,
+        ),
+        (f"MERGE INTO {{}} t USING (SELECT * FROM s WHERE id < 900 LIMIT 3) s ON t.id = s.id {UPDATE}", True),
+        (
+            "MERGE INTO {} t USING (SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY name) AS nth "
+            f"FROM s) WHERE nth = 1) s ON t.id = s.id {UPSERT}",
+            True,
+        ),
+        (f"MERGE INTO {{}} t USING (SELECT id, max(name) name FROM s GROUP BY id) s ON t.id = s.id {UPSERT}", True),
+        ("UPDATE {} SET name = 'u' WHERE id IN (SELECT id FROM s)", True),
+        (
+            f"{SAME_ID} {UPDATE} WHEN NOT MATCHED BY SOURCE AND t.id = 7 THEN DELETE",
+            False,
+        ),
+        (f"MERGE INTO {{}} t USING s ON t.id <=> s.id {UPSERT}", False),
+        (f"MERGE INTO {{}} t USING s ON t.id > s.id + 1989 {UPDATE}", False),
+    ],
+)
+def test_few_row_groups_are_read(iceberg: SparkSession, tables: None, statement: str, few: bool) -> None:
+    source(iceberg, [(5, "five"), (40, "forty"), (1800, "last"), (3000, "new"), (None, "none")])
+    left = change(iceberg, statement)
+    assert (left is not None) == few, statement
+    assert left is None or left <= 3, statement
+
+
+@given(
+    keys=st.lists(st.none() | st.integers(-5, 2100), unique=True, max_size=12),
+    action=st.sampled_from([UPSERT, UPDATE, DELETE]),
+    column=st.sampled_from(["id", "uid"]),
+)
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+def test_rows_are_those_without(
+    iceberg: SparkSession, tables: None, keys: list[int | None], action: str, column: str
+) -> None:
+    """Any keys, also none, and NULL."""
+    source(iceberg, [(key, f"of-{key}") for key in keys])
+    change(iceberg, f"MERGE INTO {{}} t USING s ON t.{column} = s.id {action}")
+
+
+def test_a_source_that_may_differ_is_run_once(iceberg: SparkSession, tables: None) -> None:
+    iceberg.createDataFrame([(40, "a"), (3100, "b")], "id bigint, name string").createOrReplaceTempView("s")
+    assert change(iceberg, f"{SAME_ID} {UPSERT}") is None
+    assert "may have other rows when read twice" in reasons(iceberg)[-1]
+    source(iceberg, [(40, "c")])
+    random = "(SELECT CAST(40 + id + rand() AS BIGINT) AS id, 'd' AS name FROM range(1))"
+    assert change(iceberg, f"MERGE INTO {{}} t USING {random} s ON t.id = s.id {UPDATE}") is None
