@@ -12,6 +12,7 @@ from secateur.io.scan.planned_scan import PlannedScan, plan_scan
 from secateur.io.scan.read_path import choose_read_path
 
 if TYPE_CHECKING:
+    import datafusion
     import duckdb
     import pandas
     import polars
@@ -153,6 +154,17 @@ class Scan(PlannedScan):
         from secateur.io.scan.handing_over import to_duckdb
 
         return to_duckdb(self, connection, columns)
+
+    def to_datafusion(
+        self, context: datafusion.SessionContext, columns: Sequence[str] | None = None
+    ) -> datafusion.DataFrame:
+        """Return the matching rows as a DataFrame of a context of DataFusion. They are read now, and held in memory.
+
+        Raises PackageMissing without DataFusion, and as :meth:`to_arrow` does.
+        """
+        from secateur.io.scan.handing_over import to_datafusion
+
+        return to_datafusion(self, context, columns)
 
     def to_dataset(self) -> FileSystemDataset:
         """Return the surviving row groups as a dataset of pyarrow, whose rows are still to be filtered.

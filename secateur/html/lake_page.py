@@ -7,7 +7,7 @@ from html import escape
 from secateur.demo.lake import LATENCY, LakeDemo, LakeTrial, QueryRun
 from secateur.html.pictures import QUIET, SURVIVES, bar
 from secateur.html.plan_page import page, plan_parts
-from secateur.html.timeline import Curve, timeline
+from secateur.html.timeline import RequestCurve, timeline
 from secateur.pruning.report import human_bytes
 
 ALONE = "#0072B2"
@@ -56,8 +56,8 @@ def _ratio(number: float) -> str:
     return f"{number:.1f}" if number >= 1 else f"{number:.2f}"
 
 
-def _curve(name: str, run: QueryRun, colour: str) -> Curve:
-    return Curve(name, run.arrivals, run.seconds, colour)
+def _curve(name: str, run: QueryRun, colour: str) -> RequestCurve:
+    return RequestCurve(name, run.arrivals, run.seconds, colour)
 
 
 def _unit_row(unit: str, spark: QueryRun, indexed: QueryRun) -> str:

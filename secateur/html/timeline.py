@@ -15,7 +15,7 @@ MOST_TICKS = 6
 
 
 @dataclass(frozen=True)
-class Curve:
+class RequestCurve:
     """The requests of a run."""
 
     name: str
@@ -24,7 +24,7 @@ class Curve:
     colour: str
 
 
-def timeline(curves: Sequence[Curve]) -> str:
+def timeline(curves: Sequence[RequestCurve]) -> str:
     """Draw the number of requests so far against seconds, one line per run."""
     seconds = max(max((curve.seconds, *curve.arrivals[-1:])) for curve in curves)
     requests = max(len(curve.arrivals) for curve in curves)
@@ -42,7 +42,7 @@ def timeline(curves: Sequence[Curve]) -> str:
     return f'<svg class="timeline" viewBox="0 0 {width} {height}" style="{style}" role="img">{"".join(parts)}</svg>'
 
 
-def _line(curve: Curve, across: float, up: float) -> str:
+def _line(curve: RequestCurve, across: float, up: float) -> str:
     """Return a run as steps: a request counts from the pixel in which it arrived."""
     pixel = np.ceil(np.array(curve.arrivals, np.float64) * across).astype(np.int64)
     at, so_far = np.unique(pixel, return_counts=True)

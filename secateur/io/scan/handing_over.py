@@ -1,4 +1,4 @@
-"""Hand a plan over to other readers: as an Arrow stream, a dataset of pyarrow, to DuckDB, to Polars."""
+"""Hand a plan over to other readers: as an Arrow stream, a dataset of pyarrow, to DuckDB, DataFusion, Polars."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from secateur.errors import IncompatibleSchemas, PackageMissing, UnsupportedTabl
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.tables.directory.table import ParquetDirectory
 
-__all__ = ["FileSystemDataset", "MatchingRows", "to_dataset", "to_duckdb", "to_polars"]
+__all__ = ["FileSystemDataset", "MatchingRows", "to_datafusion", "to_dataset", "to_duckdb", "to_polars"]
 
 if TYPE_CHECKING:
+    import datafusion
     import duckdb
     import polars
 
@@ -43,6 +44,15 @@ def to_duckdb(plan: PlannedScan, connection: Any, columns: Sequence[str] | None)
     """Return the matching rows as a relation. Raises PackageMissing."""
     _require("duckdb")
     return connection.from_arrow(MatchingRows(plan, None if columns is None else tuple(columns)))
+
+
+def to_datafusion(plan: PlannedScan, context: Any, columns: Sequence[str] | None) -> datafusion.DataFrame:
+    """Return the matching rows as a DataFrame. Raises PackageMissing, and as ``plan.to_arrow`` does.
+
+    DataFusion would read a stream at once too, and report any error of it as a wrong type.
+    """
+    _require("datafusion")
+    return context.from_arrow(plan.to_arrow(columns))
 
 
 def to_polars(plan: PlannedScan) -> polars.LazyFrame:

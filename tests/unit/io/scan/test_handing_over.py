@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import datafusion
 import duckdb
 import numpy as np
 import polars as pl
@@ -56,6 +57,9 @@ def test_all_readers_get_the_same_rows(write_table: WriteTable) -> None:
         relation = plan.to_duckdb(connection)
         assert same(relation.to_arrow_table(), wanted), predicate
         assert relation.count("*").fetchall() == [(len(wanted),)], "it is read anew"
+        frame = plan.to_datafusion(datafusion.SessionContext())
+        assert same(frame.to_arrow_table(), wanted), predicate
+        assert frame.count() == len(wanted), "it is asked twice"
         assert same(plan.to_polars().collect().to_arrow(), wanted), predicate
         assert plan.to_pandas().equals(wanted.to_pandas()), predicate
         dataset = plan.to_dataset()
@@ -72,8 +76,12 @@ def test_columns_and_limits(write_table: WriteTable) -> None:
     assert plan.to_polars().head(7).collect().height == 7
     connection = duckdb.connect()
     assert plan.to_duckdb(connection, columns=["extra"]).columns == ["extra"]
+    context = datafusion.SessionContext()
+    assert plan.to_datafusion(context, columns=["id"]).filter(datafusion.col("id") < 255).count() == 5
+    assert plan.to_datafusion(context, columns=["extra"]).schema().names == ["extra"]
     newest = sec.prune(table, "TRUE", order_by="id DESC", limit=3)
     assert pa.table(newest)["id"].to_pylist() == [499, 498, 497]
+    assert newest.to_datafusion(context).to_pydict()["id"] == [499, 498, 497]
     with pytest.raises(ValueError, match="limit=3"):
         newest.to_dataset()
 
@@ -89,8 +97,12 @@ def test_what_cannot_be_handed_over(write_table: WriteTable, monkeypatch: pytest
         pa.table(unknown)
     with pytest.raises(UnsupportedPredicate):
         unknown.to_polars()
+    with pytest.raises(UnsupportedPredicate):
+        unknown.to_datafusion(datafusion.SessionContext())
     monkeypatch.setattr("secateur.io.scan.handing_over.find_spec", lambda name: None)
     with pytest.raises(PackageMissing, match=r"secateur\[polars\]"):
         plan.to_polars()
     with pytest.raises(PackageMissing, match=r"secateur\[duckdb\]"):
         plan.to_duckdb(None)
+    with pytest.raises(PackageMissing, match=r"secateur\[datafusion\]"):
+        plan.to_datafusion(None)
