@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from tests.support.recluster_spark import (
+from tests.support.checks.reclustered import (
     KEY,
     PART,
     VALUES,
