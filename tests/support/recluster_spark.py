@@ -78,5 +78,5 @@ def require_look_ups(spark: SparkSession, handle: Any, relation: str, column: st
     for value in values:
         plan = sec.prune(handle, sec.col(quoted(column)) == value, strict=True)
         expected = Counter(tuple(row) for row in every if row[place] == value)
-        found = Counter(tuple(row.values()) for row in plan.to_arrow().to_pylist())
-        assert found == expected, (column, value)
+        read = Counter(tuple(row.values()) for row in plan.to_arrow().to_pylist())
+        assert read == expected, (column, value)
