@@ -27,16 +27,21 @@ if TYPE_CHECKING:
 KEYS = 1_000
 TABLE = "lake.db.keys_spark"
 ROW_GROUP_BYTES = 400_000  # some ten thousand rows
-UPSERT = (  # an outer join, which passes no values of the source on: so the keys are named
-    "MERGE INTO {table} t USING merged s ON t.{key} = s.{key} AND t.{key} IN ({keys}) "
-    "WHEN MATCHED THEN UPDATE SET value = s.value WHEN NOT MATCHED THEN INSERT ({key}, value) VALUES (s.{key}, s.value)"
+UPSERT = (
+    "MERGE INTO {table} t USING merged s ON t.{key} = s.{key}{named} WHEN MATCHED THEN UPDATE SET value = s.value "
+    "WHEN NOT MATCHED THEN INSERT ({key}, value) VALUES (s.{key}, s.value)"
 )
+NAMED = UPSERT.replace("{named}", " AND t.{key} IN ({keys})")
 UPDATE = (  # an inner join with a side that is filtered
     "MERGE INTO {table} t USING (SELECT * FROM merged WHERE value < 0) s ON t.{key} = s.{key} "
     "WHEN MATCHED THEN UPDATE SET value = s.value"
 )
 PLACES = {"id": "of the sort key, close together", "uid": "in no order"}
-STATEMENTS = {"with its keys as a list": UPSERT, "of rows that are there": UPDATE}
+STATEMENTS = {
+    "with its keys as a list": NAMED,
+    "by its source alone": UPSERT.replace("{named}", ""),
+    "of rows that are there": UPDATE,
+}
 
 
 def keys_spark(setting: Setting) -> Result:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import secateur as sec
@@ -58,13 +60,18 @@ def source(spark: SparkSession, rows: list[tuple[int | None, str]]) -> None:
     spark.createDataFrame(pa.table(columns)).createOrReplaceTempView("s")
 
 
+def reset(spark: SparkSession) -> None:
+    """Put both tables back to the rows that they were made with."""
+    for name in (TABLE, TWIN):
+        made = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at LIMIT 1 OFFSET 2").collect()
+        spark.sql(f"CALL lake.system.rollback_to_snapshot('{name.removeprefix('lake.')}', {made[0][0]})")
+
+
 def change(spark: SparkSession, statement: str) -> int | None:
     """Change both tables as they were made, to the same rows. Return how many row groups the values of a join left."""
     rule = session_rule._rule_of(spark)
     assert rule is not None
-    for name in (TABLE, TWIN):
-        first = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at LIMIT 1 OFFSET 2").head()[0]
-        spark.sql(f"CALL lake.system.rollback_to_snapshot('{name.removeprefix('lake.')}', {first})")
+    reset(spark)
     rule.python._narrowest.clear()
     spark.sql(statement.format(TABLE))
     left = [len(scan.survivors.blocks) for scan in rule.python._narrowest.values()]  # type: ignore[attr-defined]
@@ -133,3 +140,63 @@ def test_a_source_that_may_differ_is_run_once(iceberg: SparkSession, tables: Non
     source(iceberg, [(40, "c")])
     random = "(SELECT CAST(40 + id + rand() AS BIGINT) AS id, 'd' AS name FROM range(1))"
     assert change(iceberg, f"MERGE INTO {{}} t USING {random} s ON t.id = s.id {UPDATE}") is None
+
+
+def conflict(spark: SparkSession, statement: str, between: str, name: str, *, pruned: bool) -> str:
+    """Plan a MERGE, commit `between`, then run the plan. Return why Iceberg refuses it, without paths; or nothing."""
+    jvm: Any = spark._jvm
+    state: Any = spark._jsparkSession.sessionState()
+    parsed = state.sqlParser().parsePlan(statement.format(name))
+    execution = jvm.org.apache.spark.sql.execution
+    spark.conf.set(SWITCH, str(pruned).lower())
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # which makes plans while it runs
+    try:
+        plan = state.executePlan(parsed, execution.CommandExecutionMode.SKIP()).executedPlan()
+        execution.SparkPlanInfo.fromSparkPlan(plan)  # makes the metrics, which a task cannot
+        spark.conf.set(SWITCH, "false")
+        spark.sql(between.format(name))
+        spark.conf.set(SWITCH, str(pruned).lower())
+        plan.executeCollect()
+    except Py4JJavaError as error:
+        cause: Any = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        kind, _, message = cause.toString().partition(": ")
+        assert kind == "org.apache.iceberg.exceptions.ValidationException", str(error)
+        return str(message).partition(": [")[0]
+    finally:
+        spark.conf.unset(SWITCH)
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("condition", "between", "refused"),
+    [
+        ("", "INSERT INTO {} VALUES (700, 1, 'of no key', 0)", "records matching true"),
+        ("", "INSERT INTO {} VALUES (40, 1, 'of a key', 0)", "records matching true"),
+        (" AND t.kind = 0", "INSERT INTO {} VALUES (700, 1, 'of no key', 0)", "kind"),
+        (" AND t.kind = 0", "INSERT INTO {} VALUES (40, 1, 'of a key', 1000)", ""),
+        (" AND t.kind = 0", "DELETE FROM {} WHERE kind = 0 AND id = 700", "delete files"),
+        (" AND t.kind = 0", "DELETE FROM {} WHERE kind = 1000 AND id = 1700", ""),
+    ],
+)
+def test_a_commit_between_planning_and_writing_is_refused_as_without(
+    iceberg: SparkSession, tables: None, condition: str, between: str, refused: str
+) -> None:
+    """Keys narrow what is read, not what Iceberg takes for a conflict: also rows that no key matches."""
+    source(iceberg, [(5, "five"), (40, "forty"), (3000, "new")])
+    rule = session_rule._rule_of(iceberg)
+    assert rule is not None
+    reset(iceberg)
+    rule.python._narrowest.clear()
+    statement = f"{SAME_ID}{condition} {UPSERT}"
+    with_keys = conflict(iceberg, statement, between, TABLE, pruned=True)
+    assert [len(scan.survivors.blocks) <= 3 for scan in rule.python._narrowest.values()] == [True]  # type: ignore[attr-defined]
+    assert with_keys == conflict(iceberg, statement, between, TWIN, pruned=False)
+    assert refused in with_keys and bool(refused) == bool(with_keys)
+    iceberg.conf.set(SWITCH, "false")
+    rows = [sorted(map(repr, iceberg.table(name).collect())) for name in (TABLE, TWIN)]
+    iceberg.conf.unset(SWITCH)
+    assert rows[0] == rows[1]
+    assert any("forty" in row for row in rows[0]) != bool(refused)
