@@ -33,8 +33,9 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py laws/sql/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
-NEEDS_DELTA := $(addprefix tests/,spark/test_delta_spark.py spark/enable/test_enable_delta.py spark/test_reclustering_delta.py \
-    house/test_benchmarks.py::test_a_look_up_in_delta_gives_the_same_rows)  # whose jar no other session gets
+NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py \
+    test_reclustering_delta.py)  # whose jar no other session gets
+NEEDS_DELTA_FULL := tests/house/test_benchmarks.py::test_a_look_up_in_delta_gives_the_same_rows
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
 
@@ -58,7 +59,7 @@ test-full: ## every check, with all examples and the tests that take long: about
 
 oldest: $(OLDEST)/.installed ## the tests that need Spark 4.1, the oldest with every jar: Iceberg, Delta, and the hand-off
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST)
-	$(OLDEST)/bin/python $(SHARED) $(NEEDS_DELTA)
+	$(OLDEST)/bin/python $(SHARED) $(NEEDS_DELTA) $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_DELTA_FULL))
 
 spark35: $(if $(SPARK35_PYTHON),$(SPARK35)/.installed) ## the hand-off on Spark 3.5, if there is a Python 3.11; all roads in the full profile
 	$(if $(SPARK35_PYTHON),$(SPARK35)/bin/python $(SHARED) $(NEEDS_SPARK35) \

@@ -272,8 +272,7 @@ def test_texts_that_are_no_utf8_hold_the_substrings(spark: SparkSession) -> None
     true_rows = 0
     for i, condition in enumerate(conditions):
         for leaf in all_leaves(bind(parse(condition), schema)):
-            for question in questions(leaf):
-                assert isinstance(question, Texts)
+            for question in (question for question in questions(leaf) if isinstance(question, Texts)):
                 for row in answers:
                     true_rows += bool(row[f"c{i}"])
                     assert not row[f"c{i}"] or text_may_be(question, odd[row.rid]), (condition, odd[row.rid])
