@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.api import prune
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.drawn.long_literals import LONG_LITERALS
 from tests.support.drawn.trees import (
     CONDITIONALS,
     CONNECTIVES,
@@ -127,18 +128,6 @@ def test_hundreds_of_values_are_added(lake: ParquetDirectory, count: int) -> Non
     ids = [sec.col("id") + number for number in range(count)]
     least = sum(range(count)) + 20 * count
     check(lake, reduce(operator.add, ids) >= least, lambda row: row["id"] >= 20)
-
-
-LONG_LITERALS: dict[str, Callable[[str], str]] = {
-    "s LIKE '{}'": lambda text: f"s LIKE '{text}'",
-    "s LIKE '%{}%'": lambda text: f"s LIKE '%{text}%'",
-    "s LIKE '_%_%...'": lambda text: f"s LIKE '{'_%' * len(text)}'",
-    "s ILIKE '{}'": lambda text: f"s ILIKE '{text}'",
-    "s RLIKE '{}'": lambda text: f"s RLIKE '{text}'",
-    "s RLIKE '{}|z{}'": lambda text: f"s RLIKE '{text}|z{text}'",
-    "s = '{}'": lambda text: f"s = '{text}'",
-    "s IN ('{}', 'z{}')": lambda text: f"s IN ('{text}', 'z{text}')",
-}
 
 
 @pytest.mark.parametrize("shape", LONG_LITERALS)
