@@ -59,7 +59,16 @@ def examples(page: str) -> str:
     return "\n".join(kept)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/howto.md"])
+def test_readme(spark: SparkSession, tmp_path: Path, remembering: None) -> None:
+    """The first example needs nothing that it does not make, but for the packages and a place for its table."""
+    program = examples("README.md").replace("lake/events", str(tmp_path / "lake" / "events"))
+    try:
+        exec(compile(program, "README.md", "exec"), {})
+    finally:
+        sec.disable(spark)
+
+
+@pytest.mark.parametrize("page", ["docs/index.md", "docs/howto.md"])
 def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path, remembering: None) -> None:
     program = examples(page).replace("lake/events", lake)
     names = {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index", "catalog": with_orders(tmp_path, lake)}
