@@ -105,7 +105,7 @@ def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None
     done = shell("prune", golden, "id = 17")
     assert done.returncode == 0
     assert "zone maps" in done.stdout
-    assert "to read: 1 blocks in 1 files" in done.stdout
+    assert "to read: 1 block in 1 file" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -246,6 +246,11 @@ def test_what_prunes_nothing_stands_first(golden: Path) -> None:
     assert not run("prune", golden, "id = 17").stdout.startswith("caution")
 
 
+def test_a_condition_that_every_row_meets_gets_no_advice(golden: Path) -> None:
+    lines = run("prune", golden, "id >= 0", "--no-index").stdout.splitlines()
+    assert lines[0] == "caution: `id` >= 0 prunes nothing: it is TRUE on every row"
+
+
 def test_parameters(golden: Path) -> None:
     counted = run(
         "prune", golden, "id IN (:ids) AND name != :name", "--param", "ids=[7, 8]", "--param", "name=O'Neil", "--count"
@@ -370,8 +375,8 @@ def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
 def test_locations_are_left_out_and_added(tmp_path: Path) -> None:
     write_file(tmp_path / "0.parquet", {"a": range(10)})
     assert "\npage locations" not in run("index", tmp_path, "--no-page-locations").stdout
-    assert "1 segments to amend" in run("refresh", tmp_path, "--page-locations", "--dry-run").stdout
-    assert "1 segments amended" in run("refresh", tmp_path, "--page-locations").stdout
+    assert "1 segment to amend" in run("refresh", tmp_path, "--page-locations", "--dry-run").stdout
+    assert "1 segment amended" in run("refresh", tmp_path, "--page-locations").stdout
     assert json.loads(run("inspect", tmp_path, "--json").stdout)["location_bytes"] > 0
     assert "\npage locations" in run("inspect", tmp_path).stdout
 

@@ -53,14 +53,17 @@ class Conjunct:
     blocks_left: int  # by everything that was consulted for it
     structures: tuple[Structure, ...]
     unsupported: tuple[str, ...]  # conditions that statistics cannot bound, with the reason
+    fully_matching: int  # blocks in which it is TRUE on every row, by their bounds
 
 
-def _caution(conjunct: Conjunct) -> str:
+def _reason(conjunct: Conjunct, live: int | None) -> str:
+    """Return why a conjunct rules out no block, or what would change that; of all live blocks, if all are known."""
+    if conjunct.fully_matching == live:
+        return "it is TRUE on every row"
     arguments = [structure.argument for structure in conjunct.structures if structure.state == MISSING]
-    remedy = (
-        f"add {' or '.join(arguments)}" if arguments else "; ".join(conjunct.unsupported) or "nothing would serve it"
-    )
-    return f"caution: {conjunct.sql} prunes nothing: {remedy}"
+    if arguments:
+        return f"add {' or '.join(arguments)}"
+    return "; ".join(conjunct.unsupported) or "nothing would serve it"
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,10 @@ class Explanation:
         if self.blocks < LEAST_BLOCKS:
             return ()
         served = {conjunct.sql for conjunct in self.conjuncts if conjunct.blocks_left < self.blocks}
-        return tuple(dict.fromkeys(_caution(conjunct) for conjunct in self.conjuncts if conjunct.sql not in served))
+        idle = [conjunct for conjunct in self.conjuncts if conjunct.sql not in served]
+        live = None if self.files_not_known else self.blocks
+        texts = (f"caution: {conjunct.sql} prunes nothing: {_reason(conjunct, live)}" for conjunct in idle)
+        return tuple(dict.fromkeys(texts))
 
     def __str__(self) -> str:
         unknown = f"; files without an index entry that were not opened: {self.files_not_known:,}; {REFRESH}"

@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 
 from secateur.pruning.conjuncts import alive, conjuncts
-from secateur.pruning.evaluate import may_match
+from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.explain.causes import Answers, answers_of, evidence_in
 from secateur.pruning.explain.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
 from secateur.pruning.explain.replaced_zones import without_gaps, without_zones
-from secateur.pruning.outcomes import survives
+from secateur.pruning.outcomes import fully_matching, survives
 from secateur.pruning.predicate.bound import (
     Field,
     Leaf,
@@ -51,9 +51,9 @@ class Index:
     offers: Callable[[Leaf], Sequence[Structure]]  # filters that could support a leaf
     gap_offers: Callable[[Leaf], Sequence[Structure]]
 
-    def left(self, possible: Callable[[Blocks], np.ndarray]) -> int:
-        """Count the blocks in which something is possible."""
-        return sum(int(np.count_nonzero(possible(part))) for part in self.parts)
+    def count(self, holds: Callable[[Blocks], np.ndarray]) -> int:
+        """Count the blocks of which something holds."""
+        return sum(int(np.count_nonzero(holds(part))) for part in self.parts)
 
 
 def explained(predicate: Predicate, index: Index, files_not_known: int) -> Explanation:
@@ -61,7 +61,7 @@ def explained(predicate: Predicate, index: Index, files_not_known: int) -> Expla
     blocks, parts = sum(map(len, index.parts)), conjuncts(predicate)
     answers = answers_of(predicate, index.catalog, index.catalog.everywhere(None))
     together = (*_by_tuples(predicate, index), *_by_pages(predicate, index)) if len(parts) > 1 else ()
-    left = index.left(lambda part: _left_by_all(predicate, index, answers, part))
+    left = index.count(lambda part: _left_by_all(predicate, index, answers, part))
     return Explanation(
         blocks, files_not_known, tuple(_explained(conjunct, index) for conjunct in parts), together, left
     )
@@ -77,8 +77,9 @@ def _explained(conjunct: Predicate, index: Index) -> Conjunct:
         *_by_tuples(conjunct, index),
         *_by_pages(conjunct, index),
     )
-    left = index.left(lambda part: _left_by_all(conjunct, index, answers, part))
-    return Conjunct(str(conjunct), left, structures, tuple(dict.fromkeys(unbounded(conjunct, answers))))
+    left = index.count(lambda part: _left_by_all(conjunct, index, answers, part))
+    whole = index.count(lambda part: fully_matching(evaluate(conjunct, part)))
+    return Conjunct(str(conjunct), left, structures, tuple(dict.fromkeys(unbounded(conjunct, answers))), whole)
 
 
 def _left_by_all(conjunct: Predicate, index: Index, answers: Answers, part: Blocks) -> np.ndarray:
@@ -113,7 +114,7 @@ def _by_files(conjunct: Predicate, index: Index) -> Iterator[Structure]:
         survive = _files(conjunct, index)
         outside = all(name in index.outside for name in columns) or bool(in_buckets)
         name = "partition values" if outside else "table metadata"
-        yield Structure(name, columns, CONSULTED, index.left(lambda part: survive[part.file]))
+        yield Structure(name, columns, CONSULTED, index.count(lambda part: survive[part.file]))
 
 
 def _inside(conjunct: Predicate, index: Index) -> list[Field]:
@@ -127,7 +128,7 @@ def _by_bounds(conjunct: Predicate, index: Index) -> Iterator[Structure]:
     columns = _inside(conjunct, index)
     if not columns:
         return
-    left = index.left(lambda part: may_match(conjunct, without_gaps(part)))
+    left = index.count(lambda part: may_match(conjunct, without_gaps(part)))
     notes = [_clustered(field, index) for field in columns]
     notes += dict.fromkeys(index.kept.get((name_of(field), "zone map"), "") for field in columns)
     yield Structure("zone map", _names(columns), CONSULTED, left, "; ".join(filter(None, notes)))
@@ -167,7 +168,7 @@ def _by_gaps(conjunct: Predicate, index: Index) -> Iterator[Structure]:
     for offer in offers:
         (column,) = offer.columns
         if column in have:
-            yield replace(offer, state=CONSULTED, blocks_left=index.left(lambda part: may_match(conjunct, part)))
+            yield replace(offer, state=CONSULTED, blocks_left=index.count(lambda part: may_match(conjunct, part)))
         elif column in index.gaps_kept:
             yield replace(offer, state=IDLE, note="none of its blocks has gaps that are worth their bytes")
         elif column not in index.outside:
@@ -179,7 +180,7 @@ def _by_filters(conjunct: Predicate, index: Index, answers: Answers) -> Iterator
     for column, kind in _asked(answers):
         structure = STRUCTURES[kind]
         served.add((column, structure))
-        left = index.left(partial(_left_by_kind, conjunct, answers, kind))
+        left = index.count(partial(_left_by_kind, conjunct, answers, kind))
         yield Structure(structure, (column,), CONSULTED, left, index.kept.get((column, structure), ""))
     answered = {column for column, _ in served}
     for offer in _distinct(offer for leaf in leaves(conjunct) for offer in index.offers(leaf)):
@@ -217,14 +218,14 @@ def _by_tuples(conjunct: Predicate, index: Index) -> Iterator[Structure]:
     implied = index.implied(conjunct)
     if implied is not None:
         note = index.kept.get((", ".join(index.sort_key), "sort key"), "")
-        yield Structure("sort key", index.sort_key, CONSULTED, index.left(lambda part: may_match(implied, part)), note)
+        yield Structure("sort key", index.sort_key, CONSULTED, index.count(lambda part: may_match(implied, part)), note)
 
 
 def _by_pages(conjunct: Predicate, index: Index) -> Iterator[Structure]:
     columns = [field for field in fields(conjunct) if any(part.has_pages(field) for part in index.parts)]
     if columns:
         notes = [index.kept.get((name_of(field), "pages"), "") for field in columns]
-        left = index.left(lambda part: _in_pages(conjunct, part))
+        left = index.count(lambda part: _in_pages(conjunct, part))
         yield Structure("pages", _names(columns), CONSULTED, left, "; ".join(filter(None, notes)))
 
 
