@@ -203,21 +203,12 @@ def refresh(
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
     else:
-        show_facts([*index_facts(done.index), *_changes(done)])
+        show_facts([*index_facts(done.index), _changes(done)])
 
 
-def _changes(done: Refreshed) -> list[tuple[str, str]]:
-    """Return what a refresh did, or would do, as names and values."""
-    parts = (
-        (done.files_added, "new files"),
-        (done.files_changed, "changed files"),
-        (done.files_removed, "files gone"),
-        (done.files_lost, "files of lost segments"),
-        (done.segments_amended, "segments to amend" if done.dry_run else "segments amended"),
-        (done.segments_merged, "small segments merged"),
-    )
-    counts = ", ".join(f"{number:,} {name}" for number, name in parts if number)
-    return [("to do" if done.dry_run else "done", counts or "nothing, the index is up to date")]
+def _changes(done: Refreshed) -> tuple[str, str]:
+    """Return what a refresh did, or would do, as a name and a value."""
+    return ("to do" if done.dry_run else "done", done.changes() or "nothing, the index is up to date")
 
 
 @click.command()

@@ -33,7 +33,7 @@ from secateur.cli.output import (
 from secateur.cli.status import on_the_command_line
 from secateur.cli.waterfall import waterfall
 from secateur.errors import IndexFault, UnknownSnapshot
-from secateur.pruning.report import human_bytes
+from secateur.pruning.report import counted, human_bytes
 from secateur.scan import Scan
 
 
@@ -308,7 +308,6 @@ def _summary(plan: Scan) -> str:
     before, after = plan.report.stages[0].before, plan.report.stages[-1].after
     whole = "" if before.bytes is None else f" of {human_bytes(before.bytes)} ({share(after.bytes or 0, before.bytes)})"
     matching = int(plan.survivors.fully_matching.sum())
-    read = (
-        f"to read: {count(after.blocks)} blocks in {count(after.files)} files, {human_bytes(after.bytes or 0)}{whole}"
-    )
+    left = f"{counted(after.blocks, 'block')} in {counted(after.files, 'file')}"
+    read = f"to read: {left}, {human_bytes(after.bytes or 0)}{whole}"
     return f"{read}; all rows match in {matching:,} of them" if matching else read

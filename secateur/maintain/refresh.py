@@ -32,6 +32,7 @@ from secateur.maintain.entries import require_snapshot, usable_files, with_witne
 from secateur.maintain.increments import remove_merged, with_increments_merged
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
+from secateur.pruning.report import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +59,18 @@ class Refreshed:
         """Whether there was nothing to do."""
         changes = (self.files_added, self.files_changed, self.files_removed, self.files_lost, self.segments_amended)
         return not any(changes)
+
+    def changes(self) -> str:
+        """Say what was done, or is to do: ``2 new files, 1 segment amended``; empty if nothing."""
+        parts = (
+            (self.files_added, "new file", ""),
+            (self.files_changed, "changed file", ""),
+            (self.files_removed, "file", " gone"),
+            (self.files_lost, "file", " of lost segments"),
+            (self.segments_amended, "segment", " to amend" if self.dry_run else " amended"),
+            (self.segments_merged, "small segment", " merged"),
+        )
+        return ", ".join(counted(number, noun) + rest for number, noun, rest in parts if number)
 
 
 def refresh_index(

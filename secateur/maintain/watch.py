@@ -17,6 +17,7 @@ from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.refresh import Refreshed, refresh_index
 from secateur.maintain.vacuum import DEFAULT_GRACE_SECONDS, vacuum_index
+from secateur.pruning.report import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,20 +173,10 @@ def line_of(look: Look) -> str:
         case Look(refreshed=None):
             text = f"failed: {without_secrets(str(look.error)) or type(look.error).__name__}"
         case Look(refreshed=Refreshed() as done):
-            text = f"{_changes(done)}; snapshot {done.index.number} of {done.index.files:,} files"
+            text = (
+                f"{done.changes() or 'up to date'}; snapshot {done.index.number} of {counted(done.index.files, 'file')}"
+            )
             text += f"; {look.files_vacuumed:,} old index files removed" if look.files_vacuumed else ""
             text += "" if look.error is None else f"; vacuum failed: {without_secrets(str(look.error))}"
     again = f"; tried again in {look.next_seconds:.0f} s" if look.error is not None and look.next_seconds else ""
     return f"{look.at:%Y-%m-%dT%H:%M:%SZ} {look.table}: {text} ({look.seconds:.1f} s){again}"
-
-
-def _changes(done: Refreshed) -> str:
-    parts = (
-        (done.files_added, "new files"),
-        (done.files_changed, "changed files"),
-        (done.files_removed, "files gone"),
-        (done.files_lost, "files of lost segments"),
-        (done.segments_amended, "segments amended"),
-        (done.segments_merged, "small segments merged"),
-    )
-    return ", ".join(f"{number:,} {what}" for number, what in parts if number) or "up to date"

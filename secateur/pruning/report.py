@@ -259,6 +259,13 @@ def human_bytes(count: float) -> str:
     raise AssertionError
 
 
+def counted(count: int | None, noun: str) -> str:
+    """Format a number of things for people: ``1 block``, ``2,000 blocks``; None is unknown."""
+    if count is None:
+        return f"an unknown number of {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def human_seconds(seconds: float) -> str:
     """Format a duration for people: ``1.2 s``, ``34 minutes``, ``5 hours``, ``7 days``."""
     if seconds < 100:

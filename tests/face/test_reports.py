@@ -210,18 +210,18 @@ def test_an_iceberg_table_is_explained_with_its_snapshot(numbers: Table) -> None
         heads["table"] == f"{table.location}, snapshot {snapshot.snapshot_id}, 5 files, at most 1 of them with deletes"
     )
     first, _, indexed, *_ = (snapshot.snapshot_id for snapshot in numbers.metadata.snapshots)
-    index, made_of = "snapshot 1, 1 segments", f"made of table snapshot {indexed}"
-    assert heads["index"] == f"{index}, covers 3 of 5 files; 3 of its 3 files are live, {made_of}"
+    index, made_of = "snapshot 1, 1 segment", f"made of table snapshot {indexed}"
+    assert heads["index"] == f"{index}, covers 3 of 5 files; 3 of its 3 files live, {made_of}"
     heads = lines(sec.prune(sec.open_table(numbers, snapshot_id=first), "n < 15"))
     assert heads["table"] == f"{table.location}, snapshot {first}, 1 files"
-    assert heads["index"] == f"{index}, covers 1 of 1 files; 1 of its 3 files are live, {made_of}"
+    assert heads["index"] == f"{index}, covers 1 of 1 file; 1 of its 3 files live, {made_of}"
 
 
 def test_a_directory_is_explained_by_its_location(lake: Path) -> None:
     table = sec.open_table(str(lake))
     index_here(table, BuildOptions())
     heads = lines(sec.prune(table, "n < 15"))
-    assert (heads["table"], heads["index"]) == (str(lake), "snapshot 1, 1 segments, covers 3 of 3 files")
+    assert (heads["table"], heads["index"]) == (str(lake), "snapshot 1, 1 segment, covers 3 of 3 files")
     (lake / "0.parquet").unlink()
     heads = lines(sec.prune(table, "n < 15"))
-    assert heads["index"] == "snapshot 1, 1 segments, covers 2 of 2 files; 2 of its 3 files are live"
+    assert heads["index"] == "snapshot 1, 1 segment, covers 2 of 2 files; 2 of its 3 files live"

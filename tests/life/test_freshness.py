@@ -59,7 +59,7 @@ def test_a_file_is_appended(spark: SparkSession, root: Path) -> None:
     check(spark, root, table)
     write(root, "new.parquet", rows(225, 1100))
     check(spark, root, table)
-    assert sec.prune(table, "TRUE").report.index == "snapshot 1, 1 segments, covers 3 of 4 files"
+    assert sec.prune(table, "TRUE").report.index == "snapshot 1, 1 segment, covers 3 of 4 files"
     refreshed = sec.refresh_index(table, spark=spark).index
     assert (refreshed.number, refreshed.files) == (2, 4)
     check(spark, root, table)

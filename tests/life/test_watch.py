@@ -58,7 +58,7 @@ def test_what_changes_is_refreshed(lake: Path) -> None:
         assert look.refreshed is not None
         assert (look.refreshed.files_added, look.error) == (1, None)
         assert look.refreshed.index.files == i + 1
-        assert "1 new files" in line_of(look)
+        assert "1 new file" in line_of(look)
     write_file(lake / "1.parquet", pa.table({"id": range(70, 77)}))
     look = next(seen)
     assert look.refreshed is not None and look.refreshed.files_changed == 1

@@ -32,7 +32,7 @@ from secateur.index.zones.page_statistics import PageTable
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, Question, Ranges, Values
-from secateur.pruning.report import Counts, Faults, Reads
+from secateur.pruning.report import Counts, Faults, Reads, counted
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks
 from secateur.pruning.statistics import Blocks, Descent, Run, Statistics
 from secateur.pruning.zones import Zones
@@ -106,8 +106,8 @@ class IndexView:
         if not len(snapshot.segments):
             return Descent(_NOTHING, _NOTHING, "no index")
         descent = segment_tree.descend(predicate, snapshot.tree, self._tree_zones, implied)
-        note = f"tree of fan-out {snapshot.tree.fan_out}, {descent.visited:,} nodes visited"
-        whole = f", {len(descent.whole):,} segments match whole" if len(descent.whole) else ""
+        note = f"tree of fan-out {snapshot.tree.fan_out}, {counted(descent.visited, 'node')} visited"
+        whole = f", all rows of {counted(len(descent.whole), 'segment')} match" if len(descent.whole) else ""
         return Descent(descent.segments, descent.whole, note + whole)
 
     def _tree_zones(self, column: Field) -> Zones | None:

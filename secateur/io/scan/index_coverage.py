@@ -25,6 +25,7 @@ from secateur.io.tables.table import Table
 from secateur.pruning.aggregates.sums import is_summed, kept_sum
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import counted
 from secateur.values import kind_of, same_keys
 
 if TYPE_CHECKING:
@@ -176,12 +177,8 @@ class _Coverage:
 
 def _in_words(without_entry: int, changed: int, without: int) -> str | None:
     counts = ((without_entry, "not in the index"), (changed, "changed since"), (without, "in segments without it"))
-    parts = [f"{_files(count)} {what}" for count, what in counts if count]
+    parts = [f"{counted(count, 'file')} {what}" for count, what in counts if count]
     return ", ".join(parts) or None
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file" if count == 1 else f"{count:,} files"
 
 
 def _structures(opened: OpenedTable) -> Iterator[_Structure]:

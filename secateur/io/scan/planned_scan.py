@@ -39,7 +39,7 @@ from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.report import Faults
+from secateur.pruning.report import Faults, counted
 from secateur.pruning.reporters import notify
 from secateur.pruning.shape import shape_of
 from secateur.pruning.stages.survivors import Executors, Query, Survivors
@@ -452,10 +452,9 @@ def _describe(opened: OpenedTable) -> str:
         return "none"
     files = len(opened.catalog.files)
     covered = files - len(opened.catalog.coverage.uncovered)
-    segments = f"{len(snapshot.segments):,} segments"
+    segments = counted(len(snapshot.segments), "segment")
     made_of = "" if snapshot.made_of is None else f", made of table snapshot {snapshot.made_of.id}"
     entries = len(opened.catalog.coverage.live)
-    live = (
-        f"; {covered:,} of its {entries:,} files are live" if covered < entries or opened.table.id is not None else ""
-    )
-    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {files:,} files{live}{made_of}"
+    tells_live = covered < entries or opened.table.id is not None
+    live = f"; {covered:,} of its {counted(entries, 'file')} live" if tells_live else ""
+    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {counted(files, 'file')}{live}{made_of}"

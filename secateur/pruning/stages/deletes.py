@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.statistics import Blocks
 from secateur.ragged import offsets_of
@@ -37,7 +38,7 @@ def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
     if positions is None:
         query.notes.append("delete files cannot be read")
         return survivors
-    query.notes.append(f"deleted positions of {len(suspected):,} files looked at")
+    query.notes.append(f"deleted positions of {counted(len(suspected), 'file')} looked at")
     among = blocks.take(suspects)
     dead = suspects[_deleted(query, among, dict(zip(suspected.tolist(), positions, strict=True))) == among.row_count]
     if not len(dead):

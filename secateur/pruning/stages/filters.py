@@ -14,6 +14,7 @@ from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import questions
 from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, SurvivingSegments
 from secateur.pruning.statistics import Catalog
 from secateur.values import in_all
@@ -37,7 +38,8 @@ def prune_by_filters(query: Query, left: SurvivingSegments) -> SurvivingSegments
     numbers = unrolled(partial(_may_be, evidence=evidence), (query.predicate, TRUE), {})
     total = catalog.block_count(segments)
     kept = total if numbers is None else len(numbers)
-    query.notes.append(f"{len(evidence)} conditions looked up, {kept:,} of {total:,} blocks may hold what they ask for")
+    asked = counted(len(evidence), "condition")
+    query.notes.append(f"{asked} looked up, {kept:,} of {counted(total, 'block')} may hold what is asked for")
     if numbers is None or kept > SELECTIVE * total:
         return survivors
     return replace(survivors, chosen=catalog.choose(numbers, left.whole, left.files))

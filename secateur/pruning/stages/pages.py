@@ -15,6 +15,7 @@ import numpy as np
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import counted
 from secateur.pruning.row_ranges import RowRanges
 from secateur.pruning.stages.survivors import PageCounts, Query, Survivors
 from secateur.pruning.statistics import Blocks, Pages, Statistics
@@ -92,7 +93,7 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
         after += sum(int(np.count_nonzero(np.bincount(blocklets.page_of(p)[survives]))) for p in pages.values())
         cut += len(blocklets)
         spans.append(_merged(blocklets, survives, chosen))
-    query.notes.append(f"{cut:,} blocklets, cut by the pages of the predicate's columns")
+    query.notes.append(f"{counted(cut, 'blocklet')}, cut by the pages of the predicate's columns")
     kept, ranges = _ranges(spans, len(blocks))
     return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Leaf
+from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, Survivors, evaluate_refuted
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.verdicts import ROW_GROUP_BITS, places_of
@@ -38,7 +39,7 @@ def prune_remembered(query: Query, survivors: Survivors) -> Survivors:
         survivors = _folded(query, survivors, refuted, live)
         live &= survives(survivors.outcomes)
     if not live.all():
-        query.notes.append(f"earlier reads found no match in {int(np.count_nonzero(~live)):,} blocks")
+        query.notes.append(f"earlier reads found no match in {counted(int(np.count_nonzero(~live)), 'block')}")
         survivors = _only(survivors, np.flatnonzero(live))
     return survivors
 

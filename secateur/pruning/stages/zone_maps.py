@@ -14,6 +14,7 @@ from secateur.pruning.outcomes import survives
 from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import counted
 from secateur.pruning.row_ranges import joined_ranges, whole_blocks
 from secateur.pruning.stages.survivors import NO_SEGMENTS, Query, SurvivingSegments, Survivors
 from secateur.pruning.statistics import Run
@@ -39,7 +40,7 @@ def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
     alive = survives(survivors.outcomes)
     if query.implied is not None:
         alive &= may_match(query.implied, blocks)
-    query.notes.append(f"{len(blocks):,} blocks that filters left")
+    query.notes.append(f"{counted(len(blocks), 'block')} that filters left")
     return survivors.take(np.flatnonzero(alive))
 
 
@@ -92,7 +93,7 @@ def _numbers(runs: Sequence[Run], candidates: Sequence[Candidates], whole: Seque
 
 
 def _note(runs: Sequence[Run], order: Sequence[Predicate]) -> str:
-    scanned = f"{sum(map(len, runs)):,} blocks in {len(runs):,} runs"
+    scanned = f"{counted(sum(map(len, runs)), 'block')} in {counted(len(runs), 'run')}"
     if len(order) < 2:
         return scanned
     return f"{scanned}, in the order " + ", ".join(shorten(str(conjunct), 60) for conjunct in order)

@@ -582,7 +582,7 @@ def test_c35_segments_that_match_whole_are_kept_beside_what_filters_leave(
     assert blocks_of(plan) == {(f"{i}.parquet", group) for i in (2, 5) for group in (0, 1)} | {("9.parquet", 0)}
     assert plan.count() == 41
     (tree,) = [stage for stage in plan.report.stages if stage.name == "segments"]
-    assert "2 segments match whole" in " ".join(tree.notes)
+    assert "all rows of 2 segments match" in " ".join(tree.notes)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

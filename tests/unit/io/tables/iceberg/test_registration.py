@@ -31,9 +31,7 @@ def test_whoever_opens_the_table_finds_the_index(catalog: Catalog, events: Table
     again = sec.open_table("db.events", catalog=catalog)
     assert again.store.root == elsewhere
     assert catalog.load_table("db.events").properties["secateur.index-location"] == location
-    assert sec.prune(again, "id = 1", strict=True).report.index.startswith(
-        "snapshot 1, 1 segments, covers 1 of 1 files"
-    )
+    assert sec.prune(again, "id = 1", strict=True).report.index.startswith("snapshot 1, 1 segment, covers 1 of 1 file")
     assert ids(again, "id = 1") == [1]
     events.refresh().append(rows(5))
     assert ids(sec.open_table("db.events", catalog=catalog), "id > 1") == [2, 5]
