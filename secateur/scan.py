@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from secateur.io.scan.handing_over import FileSystemDataset
+    from secateur.io.scan.handing_over import FileScanTask, FileSystemDataset
     from secateur.io.spark.to_spark import DataFrame, SparkSession
     from secateur.pruning.explain.explanation import Explanation
     from secateur.pruning.explain.why import FileWhy, Why
@@ -174,6 +174,15 @@ class Scan(PlannedScan):
         from secateur.io.scan.handing_over import to_dataset
 
         return to_dataset(self)
+
+    def to_pyiceberg(self) -> list[FileScanTask]:
+        """Return the surviving files of an Iceberg table as tasks of PyIceberg, whose rows are still to be filtered.
+
+        See :func:`secateur.io.scan.handing_over.to_pyiceberg`.
+        """
+        from secateur.io.scan.handing_over import to_pyiceberg
+
+        return to_pyiceberg(self)
 
     def to_html(self) -> str:
         """Return a self-contained HTML page: what each stage left, where all blocks lie, the bounds of columns.

@@ -1,4 +1,4 @@
-"""Hand a plan over to other readers: as an Arrow stream, a dataset of pyarrow, to DuckDB, DataFusion, Polars."""
+"""Hand a plan over to other readers: an Arrow stream, pyarrow's dataset, DuckDB, DataFusion, Polars, PyIceberg."""
 
 from __future__ import annotations
 
@@ -17,12 +17,23 @@ from secateur.errors import IncompatibleSchemas, PackageMissing, UnsupportedTabl
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.tables.directory.table import ParquetDirectory
 
-__all__ = ["FileSystemDataset", "MatchingRows", "to_datafusion", "to_dataset", "to_duckdb", "to_polars"]
+__all__ = [
+    "FileScanTask",
+    "FileSystemDataset",
+    "MatchingRows",
+    "to_datafusion",
+    "to_dataset",
+    "to_duckdb",
+    "to_polars",
+    "to_pyiceberg",
+]
 
 if TYPE_CHECKING:
     import datafusion
     import duckdb
     import polars
+
+    from secateur.io.tables.iceberg.pyiceberg_tasks import FileScanTask
 
 
 @dataclass(frozen=True)
@@ -94,8 +105,7 @@ def to_dataset(plan: PlannedScan) -> FileSystemDataset:
     StalePlan
     """
     table, listing = plan.opened.table, plan.opened.listing
-    if plan.limit is not None:
-        raise ValueError(f"a plan with limit={plan.limit} is no dataset: leave out the limit")
+    _require_no_limit(plan, "dataset")
     if not isinstance(table, ParquetDirectory):
         raise UnsupportedTable("only a directory of Parquet files can be a dataset: use to_batches() or to_arrow()")
     table.require_listed(listing, plan.file_ordinals)
@@ -112,6 +122,33 @@ def to_dataset(plan: PlannedScan) -> FileSystemDataset:
         _require_names(fragment.physical_schema, schema, path)
         fragments.append(fragment)
     return FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), table.filesystem)
+
+
+def to_pyiceberg(plan: PlannedScan) -> list[FileScanTask]:
+    """Return the surviving files of an Iceberg table as tasks of PyIceberg; the predicate is still to be checked.
+
+    Raises
+    ------
+    UnsupportedTable
+        If the table is none of Iceberg's, or equality deletes apply to a surviving file.
+    ValueError
+        If the plan has a limit, with which a filter of the tasks' rows would leave too few.
+    """
+    _require_no_limit(plan, "list of tasks")
+    table = plan.opened.table
+    if find_spec("pyiceberg") is not None:
+        from secateur.io.tables.iceberg.listing import of_iceberg
+        from secateur.io.tables.iceberg.pyiceberg_tasks import scan_tasks
+        from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
+
+        if isinstance(table, IcebergSnapshot):
+            return scan_tasks(table, of_iceberg(plan.opened.listing), plan.file_ordinals)
+    raise UnsupportedTable(f"{table.location} is not an Iceberg table: use to_batches() or to_arrow()")
+
+
+def _require_no_limit(plan: PlannedScan, what: str) -> None:
+    if plan.limit is not None:
+        raise ValueError(f"a plan with limit={plan.limit} is no {what}: leave out the limit")
 
 
 def _partition(plan: PlannedScan, ordinal: int) -> pc.Expression | None:
