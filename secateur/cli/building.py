@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC
 from typing import Any
 
 import click
@@ -203,7 +201,7 @@ def refresh(
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
     else:
-        show_facts([*index_facts(done.index), _changes(done)])
+        show_facts([*done.index.facts(), _changes(done)])
 
 
 def _changes(done: Refreshed) -> tuple[str, str]:
@@ -253,7 +251,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
 
 def show_index(built: IndexSnapshot, as_json: bool) -> None:
     """Print the contents of an index."""
-    print_json(asdict(built)) if as_json else show_facts(index_facts(built))
+    print_json(asdict(built)) if as_json else show_facts(built.facts())
 
 
 def _show_estimate(estimate: BuildEstimate, savings: Sequence[Saving], as_json: bool) -> None:
@@ -268,28 +266,6 @@ def _show_estimate(estimate: BuildEstimate, savings: Sequence[Saving], as_json: 
         reads = f"{saving.predicate}: {human_bytes(int(saving.bytes_now))} -> {human_bytes(int(saving.bytes_then))}"
         paid = "nothing is saved" if saving.queries is None else f"paid by {saving.queries:,} such queries or fewer"
         click.echo(f"{reads}; {paid}")
-
-
-KINDS = ("bloom", "postings", "ordered", "ngram", "tokens", "gaps", "sums")
-
-
-def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
-    """Return the contents of an index as names and values."""
-    created = dt.datetime.fromtimestamp(built.created, UTC)
-    return [
-        ("index", f"{built.location}, snapshot {built.number} of {created:%Y-%m-%d %H:%M:%S} UTC"),
-        ("segments", count(built.segments)),
-        ("files", count(built.files)),
-        ("blocks", count(built.blocks)),
-        ("rows", count(built.rows)),
-        ("data", human_bytes(built.data_bytes)),
-        ("index size", f"{human_bytes(built.index_bytes)}, {share(built.index_bytes, built.data_bytes)} of the data"),
-        ("page locations", human_bytes(built.location_bytes) if built.location_bytes else ""),
-        ("columns", count(len(built.columns))),
-        ("sort key", ", ".join(built.sort_key)),
-        *((kind, ", ".join(names)) for kind in KINDS if (names := getattr(built, kind))),
-        *((f"{choice.column} by", f"{choice.structure}: {choice.why}") for choice in built.choices),
-    ]
 
 
 @contextmanager

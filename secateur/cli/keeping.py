@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 import click
 
 import secateur as sec
-from secateur.cli.building import index_facts
 from secateur.cli.options import TableArguments, json_option, table_options
 from secateur.cli.output import (
     BAD,
@@ -21,7 +20,6 @@ from secateur.cli.output import (
     Cell,
     OutputColumn,
     Sheet,
-    count,
     is_terminal,
     print_json,
     print_line,
@@ -88,7 +86,7 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
         coverage = {"live_files": live, "covered": covered, "uncovered": live - covered}
         print_json({**asdict(described), "columns": [asdict(column) for column in columns], "coverage": coverage})
         return
-    show_facts([*index_facts(described), ("covers", f"{covered:,} of {live:,} live files")])
+    show_facts([*described.facts(), ("covers", f"{covered:,} of {live:,} live files")])
     click.echo()
     show_sheet(_columns_sheet(columns))
     if covered < live:
@@ -214,33 +212,15 @@ def verify(
 
 
 def _show_verification(verification: Verification) -> None:
-    live = verification.files_covered + verification.files_uncovered
-    facts = [
-        ("snapshot", str(verification.snapshot) if verification.snapshot else "none that can be read"),
-        ("segments", count(verification.segments)),
-        ("covers", f"{verification.files_covered:,} of {live:,} live files"),
-    ]
-    audit = verification.audit
-    if audit is not None:
-        facts += [
-            ("compared", f"{audit.blocks:,} of {audit.covered_blocks:,} blocks, {audit.values:,} values"),
-            ("proven", f"{len(audit.predicates):,} predicates, by {audit.pruned_rows:,} rows that they leave out"),
-            ("seed", str(audit.seed)),
-        ]
-    show_facts(facts)
-    for fault in (*verification.faults, *(() if audit is None else audit.faults)):
-        print_line(f"fault: {fault}", BAD)
-    for reason in () if audit is None else audit.skipped:
-        print_line(f"skipped: {reason}", CAUTION)
-    print_line("no fault found", GOOD) if verification.sound else print_line(_remedy(verification), BAD)
-
-
-def _remedy(verification: Verification) -> str:
-    """Say how to repair the index: only broken files can be rebuilt one by one."""
-    contradicts_data = verification.audit is not None and verification.audit.faults
-    if verification.snapshot and not contradicts_data:
-        return "rebuild the broken files: secateur refresh --repair"
-    return "drop the index and build it again"
+    show_facts(verification.facts())
+    for name, text in verification.findings():
+        print_line(f"{name}: {text}", BAD if name == "fault" else CAUTION)
+    if verification.sound:
+        print_line("no fault found", GOOD)
+    elif verification.is_repairable:
+        print_line("rebuild the broken files: secateur refresh --repair", BAD)
+    else:
+        print_line("drop the index and build it again", BAD)
 
 
 @click.command()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from secateur.cli.building import index_facts
 from secateur.cli.options import TableArguments, columns_option, json_option, table_options
 from secateur.cli.output import (
     CAUTION,
@@ -60,7 +59,7 @@ def report(source: TableArguments, by: tuple[str, ...], page: str | None, as_jso
 def _show(state: IndexReport) -> None:
     age = ("age", human_seconds(state.index.age_seconds))
     covers = ("covers", f"{state.covered_files:,} of {state.live_files:,} live files")
-    show_facts([*index_facts(state.index), age, covers])
+    show_facts([*state.index.facts(), age, covers])
     click.echo()
     show_sheet(_structures(state))
     click.echo()

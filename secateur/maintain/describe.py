@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
@@ -20,9 +22,14 @@ from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.entries import require_snapshot
 from secateur.maintain.estimate import LARGE, BuildEstimate
+from secateur.markup import facts_html, table_html, text_of
+from secateur.pruning.report import human_bytes
 
 if TYPE_CHECKING:
     from secateur.io.tables.open import Source
+
+
+KINDS = ("bloom", "postings", "ordered", "ngram", "tokens", "gaps", "sums")
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,37 @@ class IndexSnapshot:
     def is_large(self) -> bool:
         """Whether it takes more than a tenth of the data's bytes."""
         return self.index_bytes > LARGE * self.data_bytes
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return its contents as names and values, for people; a value is empty if there is none."""
+        created = dt.datetime.fromtimestamp(self.created, UTC)
+        share = f", {self.index_bytes / self.data_bytes:.1%} of the data" if self.data_bytes else ""
+        return [
+            ("index", f"{self.location}, snapshot {self.number} of {created:%Y-%m-%d %H:%M:%S} UTC"),
+            ("segments", f"{self.segments:,}"),
+            ("files", f"{self.files:,}"),
+            ("blocks", f"{self.blocks:,}"),
+            ("rows", f"{self.rows:,}"),
+            ("data", human_bytes(self.data_bytes)),
+            ("index size", human_bytes(self.index_bytes) + share),
+            ("page locations", human_bytes(self.location_bytes) if self.location_bytes else ""),
+            ("columns", f"{len(self.columns):,}"),
+            ("sort key", ", ".join(self.sort_key)),
+            *((kind, ", ".join(getattr(self, kind))) for kind in KINDS),
+            *((f"{choice.column} by", f"{choice.structure}: {choice.why}") for choice in self.choices),
+        ]
+
+    def __str__(self) -> str:
+        return text_of(self.facts())
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, and what each structure costs and covers."""
+        rows = [
+            (part.column, part.structure, human_bytes(part.bytes), f"{part.blocks:,}", part.why or "")
+            for part in self.coverage
+        ]
+        columns = ("column", "structure", "bytes", "blocks covered", "")
+        return facts_html("Index", self.facts()) + table_html(columns, rows)
 
 
 def undone(location: str, options: BuildOptions, columns: Sequence[Path], estimate: BuildEstimate) -> IndexSnapshot:

@@ -26,7 +26,9 @@ from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.entries import require_snapshot
+from secateur.markup import facts_html, text_of
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +56,47 @@ class Verification:
     def sound(self) -> bool:
         """Whether no fault was found, in the index files or by comparison with the data."""
         return not self.faults and (self.audit is None or not self.audit.faults)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what was checked as names and values, for people."""
+        live = self.files_covered + self.files_uncovered
+        facts = [
+            ("snapshot", str(self.snapshot) if self.snapshot else "none that can be read"),
+            ("segments", f"{self.segments:,}"),
+            ("covers", f"{self.files_covered:,} of {counted(live, 'live file')}"),
+        ]
+        audit = self.audit
+        if audit is not None:
+            facts += [
+                ("compared", f"{audit.blocks:,} of {counted(audit.covered_blocks, 'block')}, {audit.values:,} values"),
+                ("proven", f"{counted(len(audit.predicates), 'predicate')}, by {audit.pruned_rows:,} pruned rows"),
+                ("seed", str(audit.seed)),
+            ]
+        return facts
+
+    def findings(self) -> list[tuple[str, str]]:
+        """Return every fault, and what was skipped, as names and values."""
+        audit = self.audit
+        faults = (*self.faults, *(() if audit is None else map(str, audit.faults)))
+        skipped = () if audit is None else audit.skipped
+        return [*(("fault", fault) for fault in faults), *(("skipped", reason) for reason in skipped)]
+
+    @property
+    def is_repairable(self) -> bool:
+        """Whether it suffices to rebuild the broken files; else the index has to be built anew."""
+        return bool(self.snapshot) and (self.audit is None or not self.audit.faults)
+
+    def _lines(self) -> list[tuple[str, str]]:
+        repair = "refresh_index(table, repair=True)" if self.is_repairable else "drop the index, and build it again"
+        conclusion = ("sound", "no fault found") if self.sound else ("to do", repair)
+        return [*self.facts(), *self.findings(), conclusion]
+
+    def __str__(self) -> str:
+        return text_of(self._lines())
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        return facts_html("Verification", self._lines())
 
 
 def verify_index(

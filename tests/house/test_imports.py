@@ -22,7 +22,7 @@ from tests.support.checks.package_modules import (
     modules,
 )
 
-LAYERS = ("arrays, errors, forks, ragged and values", "pruning", "index", "io", "the public face")
+LAYERS = ("arrays, errors, forks, markup, ragged and values", "pruning", "index", "io", "the public face")
 
 ICEBERG_ROOM, HUDI_ROOM = "iceberg", "hudi"
 MAY_OPEN_FILES = {"secateur.cli", "secateur.demo"}  # besides all of io

@@ -8,6 +8,7 @@ from math import exp, factorial
 
 import pyarrow as pa
 
+from secateur.markup import table_html
 from secateur.pruning.report import human_bytes
 
 LEAST_SAVED = 0.01  # share of the current cost that a proposal must save to be printed
@@ -129,6 +130,30 @@ class Advice:
             lines.append(f"  {proposal.structure} of {proposal.column}: {left}; {verb} {human_bytes(proposal.bytes)}")
             lines.append(f"    {proposal.call}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the questions and the proposals for a notebook."""
+        asked = [
+            (
+                question.predicate,
+                str(question.now),
+                "only Spark can tell" if question.least is None else str(question.least),
+            )
+            for question in self.questions
+        ]
+        offered = [
+            (
+                proposal.structure,
+                proposal.column,
+                human_bytes(proposal.bytes),
+                human_bytes(proposal.bytes_left),
+                f"{self._saved(proposal):.1%}",
+                proposal.call,
+            )
+            for proposal in self.proposals
+        ]
+        columns = ("structure", "column", "its size", "read with it", "saved", "call")
+        return table_html(("predicate", "read now", "least"), asked) + table_html(columns, offered)
 
     def _saved(self, proposal: Proposal) -> float:
         """Return the share of the current cost that a proposal saves."""

@@ -11,7 +11,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 
 
-LAYER_OF_ROOM = {"arrays": 0, "errors": 0, "forks": 0, "ragged": 0, "values": 0, "pruning": 1, "index": 2, "io": 3}
+LAYER_OF_ROOM = {
+    "arrays": 0,
+    "errors": 0,
+    "forks": 0,
+    "markup": 0,
+    "ragged": 0,
+    "values": 0,
+    "pruning": 1,
+    "index": 2,
+    "io": 3,
+}
 
 
 PUBLIC_FACE = 4

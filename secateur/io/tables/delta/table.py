@@ -17,6 +17,7 @@ from secateur.io.tables.delta.log_files import LogListing, Replay, commit_name, 
 from secateur.io.tables.delta.log_state import LogState, advanced, state_of
 from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.delta.time_travel import version_at
+from secateur.io.tables.facts import html_of
 from secateur.io.tables.latest import Latest
 from secateur.io.tables.places import TablePlaces
 
@@ -75,6 +76,10 @@ class DeltaTable:
     def expire(self) -> None:
         """Discard the last look at the log: the next query looks again, whatever `freshness` is."""
         self._latest.expire()
+
+    def _repr_html_(self) -> str:
+        """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        return html_of(self)
 
     @property
     def _reader(self) -> LogReader:

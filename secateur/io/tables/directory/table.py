@@ -30,6 +30,7 @@ from secateur.io.tables.directory.chosen import FileChoice, chosen_store
 from secateur.io.tables.directory.layout import FoundFiles, Layout, in_directories, listed_where_opened
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.registered import RegisteredPartitions
+from secateur.io.tables.facts import html_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.freshness import seconds_of
 from secateur.io.tables.listing import METADATA, Listing, metadata_of
@@ -86,6 +87,10 @@ class ParquetDirectory:
     def expire(self) -> None:
         """Discard the cached listing: the next query lists again, whatever `freshness` is."""
         self._latest.expire()
+
+    def _repr_html_(self) -> str:
+        """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        return html_of(self)
 
     @property
     def id(self) -> None:

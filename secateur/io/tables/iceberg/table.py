@@ -12,6 +12,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems
+from secateur.io.tables.facts import html_of
 from secateur.io.tables.iceberg.registration import register
 from secateur.io.tables.latest import Latest
 
@@ -50,6 +51,10 @@ class IcebergTable:
     def expire(self) -> None:
         """Discard the cached metadata: the next query looks it up again, whatever `freshness` is."""
         self._latest.expire()
+
+    def _repr_html_(self) -> str:
+        """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        return html_of(self)
 
     def register_index(self) -> str:
         """Name the location of the index in the table's properties; see :func:`secateur.register_index`."""
