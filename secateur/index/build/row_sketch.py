@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import numbers, present
-from secateur.index.build.column_sketch import elements
+from secateur.index.build.column_sketch import Sketch, elements
 from secateur.index.filters import hashing, heads
 from secateur.index.filters.hashing import MOST, hash_each
 from secateur.index.filters.heads import Heads, heads_of
@@ -27,7 +27,7 @@ Block = TypeVar("Block")
 
 
 @dataclass
-class RowSketch(Generic[Part, Block]):
+class RowSketch(Sketch, Generic[Part, Block]):
     """Passes on what is kept of every block's values and their rows when it ends; None for an unknown block.
 
     A block is unknown, too, if it has more values than are held at once, or rows beyond uint32.
@@ -38,20 +38,26 @@ class RowSketch(Generic[Part, Block]):
     block_of: Callable[[Sequence[Part], np.ndarray], Block | None]  # of all parts, and the row of every value
     take: Callable[[Block | None], None]
     _row_count: int = 0  # of the block so far
+    _last_begin: int = 0  # the first of the rows added last
     _value_count: int = 0
     _parts: list[Part] = field(default_factory=list)
     _rows: list[np.ndarray] = field(default_factory=list)
 
     def add(self, values: pa.Array) -> None:
         """Add the values of the next rows of the block."""
+        self._last_begin = self._row_count
+        self._row_count += len(values)
+        self.add_others(values, np.arange(len(values)))
+
+    def add_others(self, values: pa.Array, rows: np.ndarray) -> None:
+        """Add other values that some of the rows added last may have; `rows` are counted from the first of those."""
         if self._value_count <= MOST_VALUES:
-            rows, single = _rows_with_elements(values), elements(values)
-            self._rows.append((rows[present(single)] + self._row_count).astype(np.uint32))
+            at, single = _with_elements(values), elements(values)
+            self._rows.append((rows[at][present(single)] + self._last_begin).astype(np.uint32))
             single = single.drop_null()
             single = single.cast(self.filter.type) if single.type != self.filter.type else single
             self._parts.append(self.part_of(single))
             self._value_count += len(single)
-        self._row_count += len(values)
 
     def end(self) -> None:
         """End the block."""
@@ -66,7 +72,7 @@ class RowSketch(Generic[Part, Block]):
         self._begin()
 
     def _begin(self) -> None:
-        self._row_count = self._value_count = 0
+        self._row_count = self._value_count = self._last_begin = 0
         self._parts.clear()
         self._rows.clear()
 
@@ -81,20 +87,21 @@ def ordered_sketch(filter_: Filter, take: Callable[[BlockEntries | None], None])
     return RowSketch(filter_, heads_of, _block_entries, take)
 
 
-def _rows_with_elements(values: pa.Array) -> np.ndarray:
-    """Return the row of every value that :func:`.column_sketch.elements` gives: int64."""
-    rows = np.arange(len(values))
+def _with_elements(values: pa.Array) -> np.ndarray:
+    """Return the position of the value that each of :func:`.column_sketch.elements` comes from: int64."""
+    at = np.arange(len(values))
     if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
-        return rows
+        return at
     there = present(values)
     offsets = numbers(values.offsets, np.int32).astype(np.int64)
-    return np.repeat(rows[there], np.diff(offsets)[there])
+    return np.repeat(at[there], np.diff(offsets)[there])
 
 
 def _value_rows(parts: Sequence[np.ndarray], rows: np.ndarray) -> ValueRows | None:
-    """Group rows, which ascend, by the hash of their value; a row that has it twice, as arrays may, counts once."""
+    """Group rows by the hash of their value; a row that has it twice, as arrays may, counts once."""
     hashes = hashing.joined(parts)
-    order = np.argsort(hashes, kind="stable")
+    ascend = bool((rows[1:] >= rows[:-1]).all())  # not where some rows may have other texts
+    order = np.argsort(hashes, kind="stable") if ascend else np.lexsort((rows, hashes))
     hashes, rows = hashes[order], rows[order]
     is_other = np.append(True, (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1]))[: len(rows)]
     hashes, rows = hashes[is_other], rows[is_other]

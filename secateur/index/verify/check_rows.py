@@ -62,6 +62,10 @@ class RowWitness(Generic[Block]):
         """Add the next values of the block."""
         self._sketch.add(values)
 
+    def add_others(self, values: pa.Array, rows: np.ndarray) -> None:
+        """Add other values that some of the rows added last may have; `rows` are counted from the first of those."""
+        self._sketch.add_others(values, rows)
+
     def end(self) -> list[Contradiction]:
         """Return the contradiction of the first wrong row, if there is one."""
         self._sketch.end()

@@ -40,7 +40,7 @@ from secateur.io.tables.file_rows import FileBlocks, FileRows
 from secateur.pruning.predicate.bound import Field, is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
-from secateur.pruning.row_values import Rows
+from secateur.pruning.row_values import Rows, UnknownValue, other_texts
 from secateur.values import Key, keys_of
 
 MOST_DRAWN = 4  # values of a column that a block contributes to random predicates
@@ -241,6 +241,7 @@ class SegmentAuditor:
         column = IndexedColumn(expression.field.path, expression.field.type)
         witness = self._witness(column, block)
         filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path == column.path}
+        row_witnesses = self._row_witnesses(block, filters)
         looked_up: dict[int, pa.Array] = {}
         complete = True
         schema = self.memory.snapshot.schema
@@ -252,11 +253,24 @@ class SegmentAuditor:
             complete = complete and len(known) == len(evaluated.values)
             if witness is not None:
                 witness.add(known)
+            for row_witness in row_witnesses:
+                row_witness.add(known)
+            try:
+                others = list(other_texts(expression.operand, read, known)) if complete else []
+            except UnknownValue:
+                complete, others = False, []
+            for texts in others:
+                for row_witness in row_witnesses:
+                    row_witness.add_others(*texts)
             for f, filter_ in filters.items():
-                self._gather(looked_up, f, filter_, known)
-        if witness is not None and complete:  # a block with an unknown value has no statistics
-            self.findings.values += witness.rows
-            self._note(path, row_group, *witness.end())
+                for values in (known, *(texts.values for texts in others)):
+                    self._gather(looked_up, f, filter_, values)
+        if complete:  # a block with an unknown value has no statistics
+            for row_witness in row_witnesses:
+                self._note(path, row_group, *row_witness.end())
+            if witness is not None:
+                self.findings.values += witness.rows
+                self._note(path, row_group, *witness.end())
         self._look_up(path, row_group, block, looked_up)
 
     def _gather(self, looked_up: dict[int, pa.Array], f: int, filter_: Filter, values: pa.Array) -> None:

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -68,6 +69,23 @@ def test_rows_of_values(column: str, data: st.DataObject) -> None:
         sketch.end()
     assert taken[0] is None
     assert [listed(of_block) for of_block in taken[1:]] == [rows_by_hash([*chain(*batches)]) for batches in blocks]
+
+
+@examples(100)
+@given(st.lists(st.lists(st.tuples(numbers, numbers), max_size=6), min_size=1, max_size=4))
+def test_a_row_with_two_values_is_listed_under_both(batches: list[list[tuple[int | None, int | None]]]) -> None:
+    """Whatever the batch; once where they are equal."""
+    taken: list[ValueRows | None] = []
+    sketch = row_list_sketch(Filter(POSTINGS, ("c",), pa.int64(), rows=True), taken.append)
+    for batch in batches:
+        others = [(other, row) for row, (_, other) in enumerate(batch) if other is not None]
+        sketch.add(pa.array([value for value, _ in batch], pa.int64()))
+        sketch.add_others(
+            pa.array([other for other, _ in others], pa.int64()), np.array([row for _, row in others], int)
+        )
+    sketch.end()
+    both = [[value for value in pair if value is not None] for batch in batches for pair in batch]
+    assert listed(taken[0]) == rows_by_hash(both)
 
 
 def test_row_lists_of_too_many_values_are_unknown() -> None:
