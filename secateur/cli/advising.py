@@ -8,7 +8,7 @@ import click
 
 import secateur as sec
 from secateur.advising import SAMPLE_BLOCKS
-from secateur.cli.options import TableArguments, json_option, session_options, table_options
+from secateur.cli.options import TableArguments, json_option, sample_option, session_options, table_options
 from secateur.cli.output import print_json
 from secateur.cli.status import on_the_command_line
 
@@ -16,14 +16,7 @@ from secateur.cli.status import on_the_command_line
 @click.command()
 @table_options
 @click.argument("predicates", metavar="PREDICATE...", nargs=-1, required=True)
-@click.option(
-    "--sample-blocks",
-    type=click.IntRange(min=1),
-    default=SAMPLE_BLOCKS,
-    show_default=True,
-    metavar="N",
-    help="Read at most so many blocks of the table, and as many for each predicate.",
-)
+@sample_option(SAMPLE_BLOCKS, "predicate")
 @session_options
 @json_option
 def advise(

@@ -180,6 +180,18 @@ def _parts(value: str) -> list[str]:
     return [*parts, value[begin:]]
 
 
+def sample_option(most: int, per: str = "") -> Callable[[F], F]:
+    """Make the option that bounds the blocks sampled of the table, and as many for every query."""
+    return click.option(
+        "--sample-blocks",
+        type=click.IntRange(min=1),
+        default=most,
+        show_default=True,
+        metavar="N",
+        help=f"Read at most so many blocks of the table{per and f', and as many for each {per}'}.",
+    )
+
+
 def session_options(command: F) -> F:
     """Add the options of the Spark session that defines what a predicate means."""
     zone = click.option(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 import secateur as sec
-from secateur.cli.options import TableArguments, json_option, session_options, table_options
+from secateur.cli.options import TableArguments, json_option, sample_option, session_options, table_options
 from secateur.cli.output import print_json
 from secateur.index.advise.row_orders import Curve
 from secateur.reclustering import PAYS_AFTER, SAMPLE_BLOCKS
@@ -28,14 +28,7 @@ from secateur.reclustering import PAYS_AFTER, SAMPLE_BLOCKS
     help="Leave alone what does not pay after so many queries.",
 )
 @click.option("--curve", type=click.Choice([*map(str, Curve)]), help="The only kind of order to try.")
-@click.option(
-    "--sample-blocks",
-    type=click.IntRange(min=1),
-    default=SAMPLE_BLOCKS,
-    show_default=True,
-    metavar="N",
-    help="Read at most so many blocks of the table.",
-)
+@sample_option(SAMPLE_BLOCKS)
 @session_options
 @json_option
 def recluster(

@@ -9,7 +9,7 @@ import click
 
 import secateur as sec
 from secateur.cli.building import interruption_explained
-from secateur.cli.options import TableArguments, json_option, session_options, table_options
+from secateur.cli.options import TableArguments, json_option, sample_option, session_options, table_options
 from secateur.cli.output import print_json
 from secateur.cli.spark import spark_for_build
 from secateur.cli.status import on_the_command_line
@@ -26,14 +26,7 @@ from secateur.tuning import SAMPLE_BLOCKS
 )
 @click.option("--log", metavar="FILE", help="The log of plans. By default what SECATEUR_LOG names.")
 @click.option("--apply", is_flag=True, help="Build what is missing and drop what does not pay.")
-@click.option(
-    "--sample-blocks",
-    type=click.IntRange(min=1),
-    default=SAMPLE_BLOCKS,
-    show_default=True,
-    metavar="N",
-    help="Read at most so many blocks of the table, and as many for each query.",
-)
+@sample_option(SAMPLE_BLOCKS, "query")
 @session_options
 @json_option
 @click.pass_obj

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import flags, from_numpy
+from secateur.arrays import flags, from_numpy, truths
 from secateur.errors import UnsupportedPredicate
 from secateur.pruning.arrow_texts import is_ascii, is_null
 from secateur.pruning.evaluate import ColumnSubset, interval_of
@@ -98,31 +99,36 @@ class UnknownValue(Exception):
     """A value on a row that only Spark knows, or an error."""
 
 
-def all_values(operand: Operand, batch: pa.RecordBatch) -> Iterator[pa.Array]:
-    """Yield the values of an operand on some rows, then other texts that some rows may have, by the locale of Spark.
-
-    Raises UnknownValue if the value on a row is not known.
-    """
-    values = _known(operand, Rows(batch))
-    yield values
-    if not is_by_locale(operand):
-        return
-    others = Rows(batch).beyond_ascii(fields(operand))
-    if others.any():
-        part, usual = batch.filter(flags(others)), values.filter(flags(others))
-        for locale in LOCALES[1:]:
-            local = _known(operand, Rows(part, locale))
-            different = pc.fill_null(pc.not_equal(local, usual), True)
-            if pc.any(different).as_py() and (kind_of(values.type) is not Kind.BYTES or local.null_count):
-                raise UnknownValue
-            yield local.filter(different)
-
-
-def _known(operand: Operand, rows: Rows) -> pa.Array:
-    result = rows.values(operand)
+def known_values(operand: Operand, batch: pa.RecordBatch, locale: str = LOCALES[0]) -> pa.Array:
+    """Return the values of an operand on some rows. Raises UnknownValue if one is not known."""
+    result = Rows(batch, locale).values(operand)
     if result.unknown.any():
         raise UnknownValue
     return result.values
+
+
+class OtherTexts(NamedTuple):
+    """Other texts that some rows may have, and the row of each, ascending: int64."""
+
+    values: pa.Array
+    rows: np.ndarray
+
+
+def other_texts(operand: Operand, batch: pa.RecordBatch, values: pa.Array) -> Iterator[OtherTexts]:
+    """Yield, for every other locale that Spark may run in, the texts that differ from the known `values` on some rows.
+
+    Raises UnknownValue if one is not known.
+    """
+    beyond = np.flatnonzero(Rows(batch).beyond_ascii(fields(operand))) if is_by_locale(operand) else np.zeros(0, int)
+    if not len(beyond):
+        return
+    part, usual = batch.take(from_numpy(beyond)), values.take(from_numpy(beyond))
+    for locale in LOCALES[1:]:
+        local = known_values(operand, part, locale)
+        different = np.flatnonzero(truths(pc.fill_null(pc.not_equal(local, usual), True)))
+        if len(different) and (kind_of(values.type) is not Kind.BYTES or local.null_count):
+            raise UnknownValue
+        yield OtherTexts(local.take(from_numpy(different)), beyond[different])
 
 
 def is_by_locale(operand: Operand) -> bool:

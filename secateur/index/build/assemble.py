@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, Sketch, ValuesSketch, measure
 from secateur.index.build.options import filters_of
-from secateur.index.build.ordered_sketch import OrderedSketch
-from secateur.index.build.row_sketch import RowSketch
+from secateur.index.build.row_sketch import ordered_sketch, row_list_sketch
 from secateur.index.build.source_file import OpenFile, SourceFile
 from secateur.index.build.sum_sketch import SumSketch
 from secateur.index.filters import bloom
@@ -138,9 +137,9 @@ class Collector:
     def sketch(self) -> Sketch:
         """What the values of every block are added to."""
         if self.filter.kind == ORDERED:
-            return OrderedSketch(self.filter, self.entries.append)
+            return ordered_sketch(self.filter, self.entries.append)
         if self.filter.rows:
-            return RowSketch(self.filter, self.values.append)
+            return row_list_sketch(self.filter, self.values.append)
         return FilterSketch(self.filter, self.take)
 
     def take(self, hashes: np.ndarray | None) -> None:

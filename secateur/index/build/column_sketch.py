@@ -24,7 +24,7 @@ from secateur.index.zones.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Operand
 from secateur.pruning.predicate.bound import fields as fields_of
-from secateur.pruning.row_values import UnknownValue, all_values
+from secateur.pruning.row_values import UnknownValue, known_values, other_texts
 from secateur.values import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26
@@ -38,7 +38,11 @@ class Sketch(Protocol):
     """Measures the values of one column."""
 
     def add(self, values: pa.Array) -> None:
-        """Add some values of the block."""
+        """Add the values of the next rows of the block."""
+
+    def add_others(self, values: pa.Array, rows: np.ndarray) -> None:
+        """Add other values that some of the rows added last may have; `rows` are counted from the first of those."""
+        self.add(values)
 
     def end(self) -> None:
         """End the block."""
@@ -93,9 +97,12 @@ def _measure_expression(
     try:
         for batch in read(row_group, roots):
             rows = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
-            for values in all_values(operand, rows):
+            values = known_values(operand, rows)
+            for sketch in sketches:
+                sketch.add(values)
+            for others in other_texts(operand, rows, values):
                 for sketch in sketches:
-                    sketch.add(values)
+                    sketch.add_others(*others)
     except (OldCalendar, NotInFile, UnknownValue):
         for sketch in sketches:
             sketch.give_up()
@@ -126,7 +133,7 @@ def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
 
 
 @dataclass
-class ValuesSketch:
+class ValuesSketch(Sketch):
     """Keeps the values of one block at a time; None where they cannot be known."""
 
     values: pa.Array | None = None
@@ -145,7 +152,7 @@ class ValuesSketch:
 
 
 @dataclass
-class BoundsSketch:
+class BoundsSketch(Sketch):
     """Measures exact zone maps, and the gaps between values if requested."""
 
     column: IndexedColumn
@@ -201,7 +208,7 @@ class BoundsSketch:
 
 
 @dataclass
-class FilterSketch:
+class FilterSketch(Sketch):
     """Passes on the hashes of every block when it ends; None for an unknown block.
 
     Bloom filters do not need distinct hashes: duplicates are removed only if a block has more than may be held.

@@ -36,7 +36,6 @@ from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression, normalised
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.row_values import is_by_locale
 from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]
@@ -201,11 +200,6 @@ def _filter(option: FilterOption, schema: pa.Schema, expressions: Collection[str
         )
     if option.kind == ORDERED and (type_ != field.type or option.column in expressions):
         raise InvalidOption(f"ordered postings are kept of columns with single values, and {option.column} is not one")
-    if option.rows and option.column in expressions and is_by_locale(indexed_expression(option.column, schema).operand):
-        raise InvalidOption(
-            f"postings of {option.column} cannot say rows: its values depend on the locale that Spark runs in; keep "
-            f"postings of blocks: postings=[{option.column!r}]"
-        )
     if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
         raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
     return Filter(option.kind, field.path, type_, option.gram, option.folded, option.rows)

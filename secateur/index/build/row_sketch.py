@@ -1,55 +1,69 @@
-"""Collect which rows of a block hold which value, for postings with row lists."""
+"""Collect the values of a block with the rows that hold them: for row lists of postings, and for ordered postings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import numbers, present
-from secateur.index.build.column_sketch import elements
-from secateur.index.filters.hashing import MOST, hash_each, joined
+from secateur.index.build.column_sketch import Sketch, elements
+from secateur.index.filters import hashing, heads
+from secateur.index.filters.hashing import MOST, hash_each
+from secateur.index.filters.heads import Heads, heads_of
+from secateur.index.filters.ordered import BlockEntries
 from secateur.index.filters.row_lists import MOST_ROWS, ValueRows
 from secateur.index.model import Filter
 from secateur.ragged import runs_of
 
+MOST_VALUES = MOST_ROWS // 2  # of a block; one with more is unknown
 MOST_ROW = (1 << 32) - 1  # the last whose number is kept
+
+Part = TypeVar("Part")
+Block = TypeVar("Block")
 
 
 @dataclass
-class RowSketch:
-    """Passes on the values of every block and the rows that hold them when it ends; None for an unknown block.
+class RowSketch(Sketch, Generic[Part, Block]):
+    """Passes on what is kept of every block's values and their rows when it ends; None for an unknown block.
 
-    A block is unknown, too, if it has more values, or more distinct ones, than are held at once, or rows beyond uint32.
+    A block is unknown, too, if it has more values than are held at once, or rows beyond uint32.
     """
 
     filter: Filter
-    take: Callable[[ValueRows | None], None]
+    part_of: Callable[[pa.Array], Part]  # of single values, none of them NULL
+    block_of: Callable[[Sequence[Part], np.ndarray], Block | None]  # of all parts, and the row of every value
+    take: Callable[[Block | None], None]
     _row_count: int = 0  # of the block so far
+    _last_begin: int = 0  # the first of the rows added last
     _value_count: int = 0
-    _hashes: list[np.ndarray] = field(default_factory=list)
-    _positions: list[np.ndarray] = field(default_factory=list)
+    _parts: list[Part] = field(default_factory=list)
+    _rows: list[np.ndarray] = field(default_factory=list)
 
     def add(self, values: pa.Array) -> None:
-        """Add some values of the block."""
-        if self._value_count <= MOST_ROWS // 2:
-            rows = _rows_with_elements(values)
-            inner = elements(values)
-            inner = inner.cast(self.filter.type) if inner.type != self.filter.type else inner
-            self._hashes.append(hash_each(inner))
-            self._positions.append((rows[present(inner)] + self._row_count).astype(np.uint32))
-            self._value_count += len(self._hashes[-1])
+        """Add the values of the next rows of the block."""
+        self._last_begin = self._row_count
         self._row_count += len(values)
+        self.add_others(values, np.arange(len(values)))
+
+    def add_others(self, values: pa.Array, rows: np.ndarray) -> None:
+        """Add other values that some of the rows added last may have; `rows` are counted from the first of those."""
+        if self._value_count <= MOST_VALUES:
+            at, single = _with_elements(values), elements(values)
+            self._rows.append((rows[at][present(single)] + self._last_begin).astype(np.uint32))
+            single = single.drop_null()
+            single = single.cast(self.filter.type) if single.type != self.filter.type else single
+            self._parts.append(self.part_of(single))
+            self._value_count += len(single)
 
     def end(self) -> None:
         """End the block."""
-        values = _grouped(joined(self._hashes), np.concatenate([_NO_ROWS, *self._positions]))
-        is_known = (
-            self._value_count <= MOST_ROWS // 2 and len(values.hashes) <= MOST and self._row_count <= MOST_ROW + 1
-        )
-        self.take(values if is_known else None)
+        is_known = self._value_count <= MOST_VALUES and self._row_count <= MOST_ROW + 1
+        rows = np.concatenate([np.zeros(0, np.uint32), *self._rows])
+        self.take(self.block_of(self._parts, rows) if is_known else None)
         self._begin()
 
     def give_up(self) -> None:
@@ -58,29 +72,42 @@ class RowSketch:
         self._begin()
 
     def _begin(self) -> None:
-        self._row_count = self._value_count = 0
-        self._hashes.clear()
-        self._positions.clear()
+        self._row_count = self._value_count = self._last_begin = 0
+        self._parts.clear()
+        self._rows.clear()
 
 
-_NO_ROWS = np.zeros(0, np.uint32)
+def row_list_sketch(filter_: Filter, take: Callable[[ValueRows | None], None]) -> RowSketch[np.ndarray, ValueRows]:
+    """Return a sketch for the row lists of postings; a block with too many distinct values is unknown."""
+    return RowSketch(filter_, hash_each, _value_rows, take)
 
 
-def _rows_with_elements(values: pa.Array) -> np.ndarray:
-    """Return the row of every value that :func:`.column_sketch.elements` gives: int64."""
-    rows = np.arange(len(values))
+def ordered_sketch(filter_: Filter, take: Callable[[BlockEntries | None], None]) -> RowSketch[Heads, BlockEntries]:
+    """Return a sketch for ordered postings."""
+    return RowSketch(filter_, heads_of, _block_entries, take)
+
+
+def _with_elements(values: pa.Array) -> np.ndarray:
+    """Return the position of the value that each of :func:`.column_sketch.elements` comes from: int64."""
+    at = np.arange(len(values))
     if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
-        return rows
+        return at
     there = present(values)
     offsets = numbers(values.offsets, np.int32).astype(np.int64)
-    return np.repeat(rows[there], np.diff(offsets)[there])
+    return np.repeat(at[there], np.diff(offsets)[there])
 
 
-def _grouped(hashes: np.ndarray, rows: np.ndarray) -> ValueRows:
-    """Group rows, which ascend, by the hash of their value; a row that has it twice, as arrays may, counts once."""
-    order = np.argsort(hashes, kind="stable")
+def _value_rows(parts: Sequence[np.ndarray], rows: np.ndarray) -> ValueRows | None:
+    """Group rows by the hash of their value; a row that has it twice, as arrays may, counts once."""
+    hashes = hashing.joined(parts)
+    ascend = bool((rows[1:] >= rows[:-1]).all())  # not where some rows may have other texts
+    order = np.argsort(hashes, kind="stable") if ascend else np.lexsort((rows, hashes))
     hashes, rows = hashes[order], rows[order]
     is_other = np.append(True, (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1]))[: len(rows)]
     hashes, rows = hashes[is_other], rows[is_other]
     first, last = runs_of(hashes[1:] != hashes[:-1], len(hashes))
-    return ValueRows(hashes[first], last - first + 1, rows)
+    return ValueRows(hashes[first], last - first + 1, rows) if len(first) <= MOST else None
+
+
+def _block_entries(parts: Sequence[Heads], rows: np.ndarray) -> BlockEntries:
+    return BlockEntries(heads.joined(parts), rows)

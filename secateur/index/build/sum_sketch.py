@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from secateur.index.build.column_sketch import Sketch
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.aggregates.sums import Total
 from secateur.pruning.zones import unbounded
@@ -14,7 +15,7 @@ from secateur.values import INT128_MAX, INT128_MIN, Kind, choose, keys_from
 
 
 @dataclass
-class SumSketch:
+class SumSketch(Sketch):
     """Measures exact sums of integers or decimals, and counts NULLs; a sum beyond 128 bits is unknown."""
 
     totals: list[Total | None] = field(default_factory=list)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,6 @@ from secateur.index.segments.named_columns import expressions_of
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.verify.check_filters import lost, wanted
-from secateur.index.verify.check_ordered import OrderedWitness, SegmentEntries, segment_entries
 from secateur.index.verify.check_rows import RowWitness, SegmentRows, segment_rows
 from secateur.index.verify.check_statistics import ColumnWitness, Contradiction, Unit, tuple_contradictions
 from secateur.index.verify.check_sums import SumWitness
@@ -40,7 +40,7 @@ from secateur.io.tables.file_rows import FileBlocks, FileRows
 from secateur.pruning.predicate.bound import Field, is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
-from secateur.pruning.row_values import Rows
+from secateur.pruning.row_values import Rows, UnknownValue, other_texts
 from secateur.values import Key, keys_of
 
 MOST_DRAWN = 4  # values of a column that a block contributes to random predicates
@@ -200,8 +200,7 @@ class SegmentAuditor:
         for witness_of_sum in sums:
             self._note(path, row_group, *witness_of_sum.end())
         for row_witness in row_witnesses:
-            wrong = row_witness.end()
-            self._note(path, row_group, *([] if wrong is None else [wrong]))
+            self._note(path, row_group, *row_witness.end())
         for witness in witnesses:
             self.findings.values += witness.rows
             self._note(path, row_group, *witness.end())
@@ -218,20 +217,15 @@ class SegmentAuditor:
                         witnesses.append(SumWitness(column, Unit.of(zone_map, block)))
         return witnesses
 
-    def _row_witnesses(self, block: int, filters: Mapping[int, Filter]) -> list[RowWitness | OrderedWitness]:
+    def _row_witnesses(self, block: int, filters: Mapping[int, Filter]) -> list[RowWitness[Any]]:
         """Return a witness for every filter that says rows; none for those that cannot be read."""
-        witnesses: list[RowWitness | OrderedWitness] = []
+        witnesses: list[RowWitness[Any]] = []
         for f in (f for f, filter_ in filters.items() if filter_.rows or filter_.kind == ORDERED):
             with self.memory.faults.tolerated():
                 if f not in self._row_lists:
                     stored = stored_segment(self.memory.store, self.memory.snapshot, self.segment)
-                    is_ordered = filters[f].kind == ORDERED
-                    self._row_lists[f] = segment_entries(stored, f) if is_ordered else segment_rows(stored, f)
-                match self._row_lists[f]:
-                    case SegmentEntries() as entries:
-                        witnesses.append(OrderedWitness(entries, block))
-                    case SegmentRows() as lists:
-                        witnesses.append(RowWitness(lists, block))
+                    self._row_lists[f] = segment_rows(stored, f)
+                witnesses.append(RowWitness(self._row_lists[f], block))
         return witnesses
 
     def _look_up(self, path: str, row_group: int, block: int, looked_up: Mapping[int, pa.Array]) -> None:
@@ -247,6 +241,7 @@ class SegmentAuditor:
         column = IndexedColumn(expression.field.path, expression.field.type)
         witness = self._witness(column, block)
         filters = {f: filter_ for f, filter_ in enumerate(self.memory.snapshot.filters) if filter_.path == column.path}
+        row_witnesses = self._row_witnesses(block, filters)
         looked_up: dict[int, pa.Array] = {}
         complete = True
         schema = self.memory.snapshot.schema
@@ -258,11 +253,24 @@ class SegmentAuditor:
             complete = complete and len(known) == len(evaluated.values)
             if witness is not None:
                 witness.add(known)
+            for row_witness in row_witnesses:
+                row_witness.add(known)
+            try:
+                others = list(other_texts(expression.operand, read, known)) if complete else []
+            except UnknownValue:
+                complete, others = False, []
+            for texts in others:
+                for row_witness in row_witnesses:
+                    row_witness.add_others(*texts)
             for f, filter_ in filters.items():
-                self._gather(looked_up, f, filter_, known)
-        if witness is not None and complete:  # a block with an unknown value has no statistics
-            self.findings.values += witness.rows
-            self._note(path, row_group, *witness.end())
+                for values in (known, *(texts.values for texts in others)):
+                    self._gather(looked_up, f, filter_, values)
+        if complete:  # a block with an unknown value has no statistics
+            for row_witness in row_witnesses:
+                self._note(path, row_group, *row_witness.end())
+            if witness is not None:
+                self.findings.values += witness.rows
+                self._note(path, row_group, *witness.end())
         self._look_up(path, row_group, block, looked_up)
 
     def _gather(self, looked_up: dict[int, pa.Array], f: int, filter_: Filter, values: pa.Array) -> None:
@@ -354,7 +362,7 @@ class SegmentAuditor:
         return parse_sort_key(self.memory.snapshot.options.sort_key)
 
     @cached_property
-    def _row_lists(self) -> dict[int, SegmentRows | SegmentEntries]:
+    def _row_lists(self) -> dict[int, SegmentRows[Any]]:
         return {}
 
     @cached_property

@@ -17,6 +17,7 @@ from secateur.pruning import rangeset
 from secateur.pruning.functions import text_kernels as kernels
 from secateur.pruning.interval import Argument, Function, Interval, OnRows, Rule, keys_of_numbers, strict
 from secateur.pruning.outcomes import NULL
+from secateur.pruning.predicate.patterns.letter_case import lowered_letters
 from secateur.pruning.predicate.patterns.plain_regex import plain_text
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, byte_matrix, constant_keys, greatest_keys, prefix_successor
@@ -274,9 +275,14 @@ def preimages(name: str) -> dict[str, list[tuple[str, str]]]:
         mapped = getattr(chr(code), name)()
         if mapped[0].isascii():
             by_first.setdefault(mapped[0], []).append((chr(code), mapped))
-    if name == "upper":  # Lithuanian drops a dot above
-        for letter in "ij":
-            by_first[letter.upper()].append((f"{letter}\u0307", letter.upper()))
+    match name:  # what other locales add
+        case "upper":  # Lithuanian drops a dot above
+            for letter in "ij":
+                by_first[letter.upper()].append((f"{letter}\u0307", letter.upper()))
+        case "lower":  # in Turkish a capital I with a dot becomes a plain i
+            for letter, mapped in lowered_letters():
+                if mapped[0].isascii() and (letter, mapped) not in by_first[mapped[0]]:
+                    by_first[mapped[0]].append((letter, mapped))
     return by_first
 
 

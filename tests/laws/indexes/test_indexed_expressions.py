@@ -57,7 +57,13 @@ OF_TEXT = [
 OF_NUMBER = ["n * 4", "n % 5", "n / 2", "f * n", "m + n", "length(s)", "CASE WHEN upper(s) LIKE 'A%' THEN 1 ELSE n END"]
 BUILD: dict[str, Any] = {
     "bloom": ["lower(s)", "upper(trim(s))", "n % 5", "f * n", "m + n"],
-    "postings": ["split(s, ' ')[1]", "get(split(s, '\\\\.'), 1)", "CAST(n AS STRING)", "month(d)"],
+    "postings": {
+        "split(s, ' ')[1]": "rows",
+        "get(split(s, '\\\\.'), 1)": "blocks",
+        "upper(s)": "rows",
+        "CAST(n AS STRING)": "rows",
+        "month(d)": "blocks",
+    },
     "ngram": {"lower(s)": 3},
     "tokens": ["initcap(s)"],
     "gaps": ["n * 4"],

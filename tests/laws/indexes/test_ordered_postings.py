@@ -19,16 +19,14 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import InvalidOption
-from secateur.index.build import ordered_sketch
-from secateur.index.build.tasks import run_in_process
+from secateur.index.build import row_sketch
 from secateur.index.filters import ordered
+from secateur.index.filters.heads import Heads, joined
 from secateur.index.filters.ordered import BlockEntries
 from secateur.index.read import ordered_lookup
-from secateur.io.scan.opened_table import opened_strictly
-from secateur.maintain.audit import compared
 from tests.support.profiles import examples
+from tests.support.row_lake import Asked, Row, RowLake, combined, lakes_below, of_column
 
-Truth = bool | None
 NAN, BIG = float("nan"), 10**25
 VALUES: dict[str, list[Any]] = {
     "i": [-(2**63), -7, 0, 1, 2, 3, 2**63 - 1],
@@ -61,20 +59,6 @@ def literal(name: str, value: Any) -> str:
             return f"CAST('{value}' AS BIGINT)"
 
 
-class Asked:
-    """A predicate as SQL, and what it is on a row."""
-
-    def __init__(self, sql: str, on: Callable[[dict[str, Any]], Truth]) -> None:
-        self.sql, self.on = sql, on
-
-    def __repr__(self) -> str:
-        return self.sql
-
-
-def of_column(name: str, sql: str, test: Callable[[Any], bool]) -> Asked:
-    return Asked(sql, lambda row: None if row[name] is None else test(row[name]))
-
-
 @st.composite
 def leaves(draw: st.DrawFn) -> Asked:
     name = draw(st.sampled_from(list(VALUES)))
@@ -103,85 +87,27 @@ def leaves(draw: st.DrawFn) -> Asked:
     return draw(st.sampled_from(options))
 
 
-def negated(asked: Asked) -> Asked:
-    return Asked(f"NOT ({asked.sql})", lambda row: None if asked.on(row) is None else not asked.on(row))
+predicates = combined(leaves(), 5)
 
 
-def both(parts: Sequence[Asked]) -> Asked:
-    def on(row: dict[str, Any]) -> Truth:
-        truths = [part.on(row) for part in parts]
-        return False if False in truths else None if None in truths else True
-
-    return Asked("(" + " AND ".join(part.sql for part in parts) + ")", on)
-
-
-def either(parts: Sequence[Asked]) -> Asked:
-    turned = negated(both([negated(part) for part in parts]))
-    return Asked("(" + " OR ".join(part.sql for part in parts) + ")", turned.on)
-
-
-predicates = st.recursive(
-    leaves(),
-    lambda inner: (
-        st.lists(inner, min_size=2, max_size=3).map(both)
-        | st.lists(inner, min_size=2, max_size=3).map(either)
-        | inner.map(negated)
-    ),
-    max_leaves=5,
-)
-
-
-class Lake:
-    """A table and its rows by file."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.rows = root, {}  # type: Path, dict[str, list[dict[str, Any]]]
-
-    def add(self, random: np.random.Generator, name: str) -> None:
-        first, count = 1000 * (len(self.rows) + 1), int(random.choice([0, 1, 30, 70]))
-        some = {column: random.permutation(len(values))[:4].tolist() for column, values in VALUES.items()}
-        self.rows[name] = [
-            {"rid": first + i}
-            | {
-                column: None if random.random() < 0.15 else values[int(random.choice(some[column]))]
-                for column, values in VALUES.items()
-            }
-            for i in range(count)
-        ]
-        pq.write_table(
-            pa.Table.from_pylist(self.rows[name], SCHEMA),
-            self.root / name,
-            row_group_size=int(random.choice([7, 20, 64])),
-            write_page_index=True,
-            max_rows_per_page=5,
-            write_batch_size=5,
-        )
-
-    @property
-    def table(self) -> Any:
-        return sec.open_table(str(self.root))
-
-    def check(self, asked: Asked, *, strict: bool = True) -> None:
-        plan = sec.prune(self.table, asked.sql, strict=strict)
-        expected = sorted(row["rid"] for rows in self.rows.values() for row in rows if asked.on(row))
-        assert sorted(plan.to_arrow(columns=["rid"])["rid"].to_pylist()) == expected
-        assert plan.count() == len(expected)
+def rows_of(random: np.random.Generator, first: int) -> list[Row]:
+    """Rows of few distinct values, some of them NULL."""
+    count = int(random.choice([0, 1, 30, 70]))
+    some = {column: random.permutation(len(values))[:4].tolist() for column, values in VALUES.items()}
+    return [
+        {"rid": first + i}
+        | {
+            column: None if random.random() < 0.15 else values[int(random.choice(some[column]))]
+            for column, values in VALUES.items()
+        }
+        for i in range(count)
+    ]
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Callable[[int, int], Lake]:
-    """Makes tables of some files, each below a folder of its own."""
-    made = iter(range(10**6))
-
-    def make(seed: int, files: int) -> Lake:
-        root = tmp_path / str(next(made))
-        root.mkdir()
-        new, random = Lake(root), np.random.default_rng(seed)
-        for i in range(files):
-            new.add(random, f"f{i}.parquet")
-        return new
-
-    return make
+def lake(tmp_path: Path) -> Callable[[int, int], RowLake]:
+    """Makes tables of some files."""
+    return lakes_below(tmp_path, lambda root: RowLake(root, SCHEMA, rows_of, pages=(5,)))
 
 
 @contextmanager
@@ -198,16 +124,10 @@ def small(page: int, least: int, most: int) -> Any:
 limits = st.tuples(st.sampled_from([1, 3, 2048]), st.sampled_from([0, 2, 100]), st.sampled_from([0, 3, 1 << 11]))
 
 
-def audited(made: Lake) -> list[Any]:
-    opened = opened_strictly(made.table)
-    findings, _ = compared(opened, run_in_process, lambda count: 1, None, 0, lambda *progress: None)
-    return findings.faults
-
-
 @examples(120, shrink=False)
 @given(st.integers(0, 10**6), st.integers(1, 3), limits, st.lists(predicates, min_size=3, max_size=8))
 def test_c35_rows_are_those_of_plain_python(
-    lake: Callable[[int, int], Lake], seed: int, files: int, limit: tuple[int, int, int], asked: list[Asked]
+    lake: Callable[[int, int], RowLake], seed: int, files: int, limit: tuple[int, int, int], asked: list[Asked]
 ) -> None:
     """Ranges of integers, doubles with NaN and -0.0, texts cut to their heads, and decimals beyond 64 bits."""
     made = lake(seed, files)
@@ -220,16 +140,13 @@ def test_c35_rows_are_those_of_plain_python(
 @examples(40, shrink=False)
 @given(st.integers(0, 10**6), limits, st.lists(predicates, min_size=2, max_size=5))
 def test_c05_rows_stay_true_over_time(
-    lake: Callable[[int, int], Lake], seed: int, limit: tuple[int, int, int], asked: list[Asked]
+    lake: Callable[[int, int], RowLake], seed: int, limit: tuple[int, int, int], asked: list[Asked]
 ) -> None:
     """New, changed and removed files, columns added by a refresh, segments merged under shorter prefixes."""
     made, random = lake(seed, 3), np.random.default_rng(seed)
     with small(*limit):
         sec.build_index(made.table, postings={"s": "ordered", "i": "rows"}, segment_blocks=3)
-        made.add(random, "new.parquet")
-        (made.root / "f1.parquet").unlink()
-        del made.rows["f1.parquet"]
-        made.add(random, "f2.parquet")
+        made.change(random)
         for predicate in asked:
             made.check(predicate)
         sec.refresh_index(made.table, postings=IN_ORDER)
@@ -239,40 +156,37 @@ def test_c05_rows_stay_true_over_time(
         for predicate in asked:
             made.check(predicate)
     assert sec.verify_index(made.table).faults == ()
-    assert audited(made) == []
+    assert made.audited() == []
 
 
 @examples(40, shrink=False)
 @given(st.integers(0, 10**6), st.integers(0, 2**30), st.integers(0, 7), st.lists(predicates, min_size=2, max_size=3))
 def test_c04_harmed_ordered_postings_lose_no_row(
-    lake: Callable[[int, int], Lake], seed: int, position: int, bit: int, asked: list[Asked]
+    lake: Callable[[int, int], RowLake], seed: int, position: int, bit: int, asked: list[Asked]
 ) -> None:
     """A bit of any segment file: what cannot be believed keeps its blocks whole."""
     made = lake(seed, 2)
     with small(3, 100, 1 << 11):
         sec.build_index(made.table, postings=IN_ORDER)
-        for segment in (made.root / "_secateur" / "segments").iterdir():
-            data = bytearray(segment.read_bytes())
-            data[position % len(data)] ^= 1 << bit
-            segment.write_bytes(data)
+        made.flip(position, bit)
         for predicate in asked:
             made.check(predicate, strict=False)
 
 
 @pytest.mark.parametrize("column", list(VALUES))
-def test_a_wrong_entry_is_found_by_an_audit(lake: Callable[[int, int], Lake], column: str) -> None:
+def test_a_wrong_entry_is_found_by_an_audit(lake: Callable[[int, int], RowLake], column: str) -> None:
     """A row that is missing from every block that has values."""
     made = lake(5, 3)
-    whole = ordered_sketch.BlockEntries
     asked = []
 
-    def without_a_row(heads: Any, rows: np.ndarray) -> BlockEntries:
+    def without_a_row(parts: Sequence[Heads], rows: np.ndarray) -> BlockEntries:
+        heads = joined(parts)
         asked.append(len(rows) > 0)
-        return whole(ordered_sketch.Heads(heads.heads[1:], heads.prefix, heads.is_exact), rows[1:])
+        return BlockEntries(Heads(heads.heads[1:], heads.prefix, heads.is_exact), rows[1:])
 
-    with patch.object(ordered_sketch, "BlockEntries", without_a_row):
+    with patch.object(row_sketch, "_block_entries", without_a_row):
         sec.build_index(made.table, postings={column: "ordered"})
-    faults = [fault for fault in audited(made) if fault.statistic == "the ordered postings"]
+    faults = [fault for fault in made.audited() if fault.statistic == "the ordered postings"]
     assert {fault.column for fault in faults} == {column}
     assert len(faults) == sum(asked)
 

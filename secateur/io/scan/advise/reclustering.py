@@ -9,26 +9,23 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import from_numpy, present
+from secateur.arrays import from_numpy
 from secateur.errors import InvalidOption
-from secateur.index.advise.look_ups import NULL, BoundedBlocks, measured_share, share_of_look_ups
+from secateur.index.advise.look_ups import NULL, measured_share, share_of_look_ups
 from secateur.index.advise.resort import laid_out
 from secateur.index.advise.rewrite_groups import AskedFiles, RewriteCandidates, RewriteGroup, ShareOfBlocks
-from secateur.index.advise.row_orders import Curve, RowOrder, orders_by, positions, spread_ranks
-from secateur.index.zones.key_ranks import ranks
+from secateur.index.advise.row_orders import Curve, RowOrder, orders_by, positions
 from secateur.io.scan.advise.block_samples import Sample, read_blocks, rows_true_of, sample
 from secateur.io.scan.advise.bounds_plan import plan_of_all
+from secateur.io.scan.advise.ranked_column import RankedColumn
+from secateur.io.scan.advise.rewritten_files import TableFiles
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.tables.rewriter import Rewriter, RewrittenFiles
-from secateur.pruning.explain.reclustering import FileGroup, OrderCost, Reclustering
+from secateur.io.tables.rewriter import Rewriter
+from secateur.pruning.explain.reclustering import OrderCost, Reclustering
 from secateur.pruning.predicate.bound import Field, columns
-from secateur.pruning.row_values import column
-from secateur.pruning.statistics import Blocks
-from secateur.values import Keys, Kind, keys_of
 
 MOST_ROWS = 1 << 18  # on which orders are judged
-_SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,9 @@ def rewrite_plan(
     batches = read_blocks(opened, names, places, lambda place, batch: batch)
     schema = pa.schema([opened.readable_schema.field(name) for name in names])
     rows = _thinned(pa.Table.from_batches(list(batches.values()), schema))
-    ranked = {str(field): _Ranked.of(field, rows, whole.survivors.blocks) for field in by}
-    return _Judged(opened, rewriter, whole.survivors.blocks, rows, ranked, plans, terms, len(batches)).plan
+    ranked = {str(field): RankedColumn.of(field, rows, whole.survivors.blocks) for field in by}
+    files = TableFiles(opened, rewriter, whole.survivors.blocks)
+    return _Judged(files, rows, ranked, plans, terms, len(batches)).plan
 
 
 def _columns_of(plans: Sequence[WeightedPlan]) -> list[str]:
@@ -84,52 +82,6 @@ def _thinned(rows: pa.Table) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
 
 
-# ---- a column --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """A column: ranks of the blocks' bounds and of the sampled rows' values, and the first words of these values."""
-
-    blocks: BoundedBlocks
-    rows: np.ndarray  # NULL has the rank -1
-    words: np.ndarray  # uint64: the first 64 bits that order as the values do; 0 for NULL
-
-    @classmethod
-    def of(cls, field: Field, rows: pa.RecordBatch, every: Blocks) -> _Ranked:
-        """Rank a column."""
-        values = column(rows, field)
-        keys, known = keys_of(values), present(values)
-        zones = every.zones(field)
-        if zones is None:
-            lower = upper = np.zeros(len(every), np.int64)
-            (in_rows,) = ranks([keys])
-            upper = upper + in_rows.max(initial=0)
-            holds = np.ones(len(every), bool)
-        else:
-            lower, upper, in_rows = ranks([zones.lower, zones.numbers_upper, keys])
-            holds = zones.value != 0
-        lower, upper = np.where(holds, lower, 1), np.where(holds, upper, 0)
-        bounded = BoundedBlocks(every.file, every.byte_count, every.row_count, lower, upper)
-        return cls(bounded, np.where(known, in_rows, NULL), np.where(known, _first_words(keys), 0).astype(np.uint64))
-
-    def least(self, files: int) -> np.ndarray:
-        """Return the rank of the least value of every file."""
-        least = np.full(files, np.iinfo(np.int64).max)
-        holds = self.blocks.lower <= self.blocks.upper
-        np.minimum.at(least, self.blocks.file[holds], self.blocks.lower[holds])
-        return least
-
-    def in_curve(self, bits_of_values: bool) -> np.ndarray:
-        """Return numbers of 64 bits that a curve interleaves: the first bits of the values, or their ranks."""
-        return self.words if bits_of_values else spread_ranks(self.rows + 1, 53) << np.uint64(11)
-
-
-def _first_words(keys: Keys) -> np.ndarray:
-    word = np.ascontiguousarray(keys.words[0])
-    return word if keys.kind is Kind.BYTES else word.view(np.uint64) ^ _SIGN
-
-
 # ---- orders ----------------------------------------------------------------------------------------------------------
 
 
@@ -137,11 +89,9 @@ def _first_words(keys: Keys) -> np.ndarray:
 class _Judged:
     """A table, the queries that are asked of it, and sampled rows on which orders are judged."""
 
-    opened: OpenedTable
-    rewriter: Rewriter
-    every: Blocks
+    files: TableFiles
     rows: pa.RecordBatch
-    ranked: Mapping[str, _Ranked]  # by column
+    ranked: Mapping[str, RankedColumn]  # by column
     plans: Sequence[WeightedPlan]
     terms: Terms
     sampled: int  # blocks
@@ -153,7 +103,7 @@ class _Judged:
         Raises InvalidOption if it can write none of those that are asked for.
         """
         if not self.writable:
-            able = ", ".join(map(str, self.rewriter.orders(list(self.ranked))))
+            able = ", ".join(map(str, self.files.rewriter.orders(list(self.ranked))))
             raise InvalidOption(f"the table's own writer writes no {self.terms.curve} order; it can write: {able}")
         by_order = {order: self._candidates(order) for order in self.orders}
         then = {order: candidates.of_all()[1] for order, candidates in by_order.items()}
@@ -162,13 +112,13 @@ class _Judged:
         best = by_order.get(order)
         groups = [] if best is None else self._groups(best)
         reclustering = Reclustering(
-            table=self.opened.table.location,
+            table=self.files.opened.table.location,
             queries=self._queries,
-            data_bytes=int(self.opened.listing.size.sum()),
+            data_bytes=int(self.files.opened.listing.size.sum()),
             budget=self.terms.budget,
             order=str(order),
             orders=tuple(OrderCost(str(one), then[one], one in self.writable) for one in best_first),
-            groups=tuple(self._shown(group, order, number) for number, group in enumerate(groups, 1)),
+            groups=tuple(self.files.described(group, order, number) for number, group in enumerate(groups, 1)),
             bytes_now=0.0 if best is None else best.of_all()[0],
             sampled=self.sampled,
         )
@@ -176,13 +126,13 @@ class _Judged:
 
     def _groups(self, candidates: RewriteCandidates) -> list[RewriteGroup]:
         least_saved = 2 / self.terms.pays_after
-        whole = self.rewriter.whole_partitions
+        whole = self.files.rewriter.whole_partitions
         return candidates.chosen(self.terms.budget, least_saved, whole_partitions=whole)
 
     @cached_property
     def writable(self) -> list[RowOrder]:
         """The orders that the table's writer can write, of the curve that is asked for."""
-        orders = self.rewriter.orders(list(self.ranked))
+        orders = self.files.rewriter.orders(list(self.ranked))
         return [order for order in orders if self.terms.curve in (None, order.curve)]
 
     @property
@@ -201,16 +151,11 @@ class _Judged:
         return RewriteCandidates(
             asked=self.asked,
             shares=self._shares(order),
-            size=self.opened.listing.size,
-            blocks=np.bincount(self.every.file, minlength=self.files),
-            partition=self.partition,
-            least=self.ranked[order.columns[0]].least(self.files),
+            size=self.files.opened.listing.size,
+            blocks=self.files.blocks,
+            partition=self.files.partition,
+            least=self.ranked[order.columns[0]].least(self.files.count),
         )
-
-    @property
-    def files(self) -> int:
-        """The number of live files."""
-        return len(self.opened.listing.size)
 
     # ---- queries
 
@@ -219,22 +164,24 @@ class _Judged:
         """What the queries read of every file now."""
         if not self.plans:
             weight = 1 / len(self.ranked)
-            return [one.blocks.asked(one.rows[one.rows != NULL], self.files, weight) for one in self.ranked.values()]
+            return [
+                one.blocks.asked(one.rows[one.rows != NULL], self.files.count, weight) for one in self.ranked.values()
+            ]
         total = sum(one.weight for one in self.plans)
-        return [_asked_by(one.plan, one.weight / total, self.files) for one in self.plans]
+        return [_asked_by(one.plan, one.weight / total, self.files.count) for one in self.plans]
 
     def _shares(self, order: RowOrder) -> list[ShareOfBlocks]:
         """Return, for each of `asked`, the share of blocks that it reads if the rows lie in an order."""
         at = self._positions(order)
         if not self.plans:
-            return [share_of_look_ups(one.rows[at], len(self.every)) for one in self.ranked.values()]
+            return [share_of_look_ups(one.rows[at], len(self.files.every)) for one in self.ranked.values()]
         return [self._share_of(one.plan, at) for one in self.plans]
 
     def _share_of(self, plan: PlannedScan, at: np.ndarray) -> ShareOfBlocks:
         true_of = rows_true_of(Sample(plan, np.zeros(0, np.int64), 0), [self.rows])
         return measured_share(
             self.rows.num_rows,
-            len(self.every),
+            len(self.files.every),
             lambda edges: laid_out(self.rows, at, edges).share_left(plan.predicate, true_of),
         )
 
@@ -242,54 +189,8 @@ class _Judged:
         chosen = [self.ranked[name] for name in order.columns]
         if order.curve is Curve.SORT:
             return positions(order.curve, [(one.rows + 1).astype(np.uint64) for one in chosen])
-        of_values = order.curve is Curve.ZORDER and self.rewriter.orders_values
+        of_values = order.curve is Curve.ZORDER and self.files.rewriter.orders_values
         return positions(order.curve, [one.in_curve(of_values) for one in chosen])
-
-    # ---- files
-
-    @cached_property
-    def _partitions(self) -> tuple[np.ndarray, list[str]]:
-        """The number of every file's partition, and the partitions as text."""
-        known = self.opened.table.metadata_tables.files(self.opened.listing).slice(0, self.files)
-        struct = known["partition"].combine_chunks()
-        parts = [known["spec_id"].combine_chunks(), *(struct.field(i) for i in range(struct.type.num_fields))]
-        codes = [part.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False) for part in parts]
-        _, first, number = np.unique(np.stack(codes), axis=1, return_index=True, return_inverse=True)
-        names = [field.name for field in struct.type]
-        texts = [
-            ", ".join(f"{name}={struct.field(i)[int(at)].as_py()}" for i, name in enumerate(names)) for at in first
-        ]
-        return number.reshape(-1), texts
-
-    @property
-    def partition(self) -> np.ndarray:
-        """The number of every file's partition."""
-        return self._partitions[0]
-
-    def _shown(self, group: RewriteGroup, order: RowOrder, number: int) -> FileGroup:
-        listing, first = self.opened.listing, int(group.files[0])
-        paths = listing.paths.take(from_numpy(group.files)).to_pylist()
-        parts = zip(listing.partitions.fields, listing.partitions.values, strict=True)
-        values = [(field.name, values[first]) for field, values in parts]
-        full_paths = [self.opened.table.full_path(path) for path in paths]
-        files = RewrittenFiles(full_paths, values, self._tell(group.files))
-        return FileGroup(
-            partition=self._partitions[1][int(self.partition[first])],
-            files=tuple(paths),
-            bytes=int(listing.size[group.files].sum()),
-            blocks=int(np.isin(self.every.file, group.files).sum()),
-            bytes_now=group.bytes_now,
-            bytes_then=group.bytes_then,
-            statement=self.rewriter.statement(files, order, number),
-        )
-
-    def _tell(self, files: np.ndarray) -> bool:
-        """Return whether the values of the columns that are constant in these files are those of no other file."""
-        alike = np.ones(self.files, bool)
-        for values in self.opened.listing.partitions.values:
-            codes = values.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
-            alike &= codes == codes[files[0]]
-        return int(alike.sum()) == len(files)
 
 
 def _asked_by(plan: PlannedScan, weight: float, files: int) -> AskedFiles:

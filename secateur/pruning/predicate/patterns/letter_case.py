@@ -11,6 +11,8 @@ Sources: Spark's ``Lower``, ``Upper``, ``UTF8String.toLowerCase``, ``CollationAw
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,3 +73,10 @@ def lowered_texts(texts: pa.Array, locale: str) -> pa.Array:
     for letter, instead in _BEFORE[locale].items():
         texts = pc.replace_substring(texts, letter, instead)
     return pc.utf8_lower(texts)
+
+
+def lowered_letters() -> Iterator[tuple[str, str]]:
+    """Yield the letters whose lower case depends on the locale, with each lower case of theirs."""
+    for locale in LOCALES:
+        for letter in dict.fromkeys(letter for letters in _BEFORE.values() for letter in letters):
+            yield letter, lowered(letter, locale)
