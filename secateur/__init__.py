@@ -10,15 +10,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from secateur.api import aggregate, open_table, prune
-from secateur.errors import SecateurError
-from secateur.pruning.predicate.expressions import call_function, col, has_token, when
-from secateur.pruning.reporters import add_reporter, remove_reporter
-
 if TYPE_CHECKING:
     from secateur import inspect
     from secateur.advising import advise
+    from secateur.api import aggregate, open_table, prune
     from secateur.enabling import QueryPlan, disable, enable, last_plans
+    from secateur.errors import SecateurError
     from secateur.index.zones.zone_table import evaluate
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.table import Table
@@ -33,7 +30,9 @@ if TYPE_CHECKING:
     from secateur.pruning.explain.advice import Advice
     from secateur.pruning.explain.reclustering import Reclustering
     from secateur.pruning.explain.tuning import Tuning
+    from secateur.pruning.predicate.expressions import call_function, col, has_token, when
     from secateur.pruning.report import Report
+    from secateur.pruning.reporters import add_reporter, remove_reporter
     from secateur.reclustering import plan_recluster
     from secateur.reporting import IndexReport, report_index
     from secateur.scan import Scan
@@ -90,8 +89,12 @@ __all__ = [
     "workload",
 ]
 
-_ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
+_NAMES = {  # by module, which is imported when one of them is asked for: a first look-up needs few
     "secateur.advising": ("advise",),
+    "secateur.api": ("aggregate", "open_table", "prune"),
+    "secateur.errors": ("SecateurError",),
+    "secateur.pruning.predicate.expressions": ("call_function", "col", "has_token", "when"),
+    "secateur.pruning.reporters": ("add_reporter", "remove_reporter"),
     "secateur.reporting": ("IndexReport", "report_index"),
     "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
@@ -125,7 +128,7 @@ if not TYPE_CHECKING:  # type checkers know the names above, and report any othe
     def __getattr__(name: str) -> object:
         if name in _MODULES:
             return import_module(f"secateur.{name}")
-        for module, names in _ON_DEMAND.items():
+        for module, names in _NAMES.items():
             if name in names:
                 value: object = getattr(import_module(module), name)
                 globals()[name] = value

@@ -58,7 +58,7 @@ def advise(
     StalePlan, InvalidParquet
         If data files are gone, were changed meanwhile, or cannot be read.
     ValueError
-        Without a predicate, or for a sample of no block.
+        Without a predicate, or if `sample_blocks` is less than one.
     Also
         What :func:`secateur.prune` raises.
 

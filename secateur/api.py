@@ -187,8 +187,8 @@ def prune(
         Return any `limit` matching rows instead of all, or the first ones of `order_by`.
     order_by
         Columns to order by, as in Spark's ORDER BY: ``["ts DESC NULLS LAST", "id"]``. NULL is the least value unless
-        the text says otherwise: first with ASC, last with DESC. It needs a limit. Which of equal rows come first is
-        left open, as in Spark.
+        the text says otherwise: first with ASC, last with DESC. It needs a limit. Equal rows come in any
+        order, as in Spark.
     session_time_zone
         The zone in which Spark would read the predicate's dates and timestamps; by default that of the active Spark
         session, else UTC.
@@ -207,12 +207,12 @@ def prune(
         Spark could evaluate. Matching blocks that a limit leaves out are not audited.
     use_index
         If False, or if the environment variable ``SECATEUR_DISABLE`` is 1, no index is read: blocks are pruned by file
-        names, the table's own metadata, and footers, and not by what earlier reads found.
+        names, the table's own metadata, and footers, but not by what earlier reads found.
     use_verdicts
-        If False, the plan does not use what earlier reads found, of this process or of those that share
-        ``SECATEUR_VERDICT_DIR``, and its own leave nothing; with the environment variable ``SECATEUR_VERDICT_BYTES=0``
-        no plan does. See docs/semantics.md, "What earlier reads found". It is not answered from answers that are kept
-        (``SECATEUR_ANSWER_BYTES``) either.
+        If False, the plan does not use what earlier reads found, in this process or in those that share
+        ``SECATEUR_VERDICT_DIR``, and leaves nothing to later ones; nor is it answered from kept answers
+        (``SECATEUR_ANSWER_BYTES``). The environment variable ``SECATEUR_VERDICT_BYTES=0`` has the same effect on all
+        plans. See docs/semantics.md, "What earlier reads found".
 
     Returns
     -------

@@ -49,7 +49,7 @@ def plan_recluster(
     """Choose the files of a table to rewrite together in another order, so that queries read less.
 
     Files are chosen within their partitions, where many share values of the columns, and only if the rewrite pays after
-    `pays_after` queries. So files that are in order already are left alone, also those that were rewritten before.
+    `pays_after` queries. So files that are in order already, such as those rewritten before, are left alone.
     Nothing is written: every group of files comes with the statement by which the table's own writer rewrites it. That
     is Spark for a directory (it writes a copy beside it, which you put in place of the old files), ``OPTIMIZE`` for
     Delta, which takes whole partitions, and ``rewrite_data_files`` for Iceberg. That procedure takes no list of files,
@@ -72,7 +72,7 @@ def plan_recluster(
         A log of plans (``SECATEUR_LOG``) whose queries the order should serve, as often as they were asked. Hashed
         literals are replaced by values of the table, as in :func:`secateur.tune`.
     pays_after
-        Leave alone what saves fewer bytes over so many queries than its rewrite reads and writes.
+        Leave alone what saves, over this many queries, fewer bytes than its rewrite reads and writes.
     curve
         The only kind of order to try: ``"sort"``, ``"zorder"`` or ``"hilbert"``.
     sample_blocks
@@ -87,7 +87,7 @@ def plan_recluster(
     Raises
     ------
     InvalidOption
-        For columns whose values have no order or that are the same in a whole file, for an amount that is none, and for
+        For columns whose values have no order or are the same in a whole file, for a budget that is no amount, and for
         a format whose writer cannot be told what to rewrite.
     UnknownColumn, AmbiguousColumn, InvalidPredicate
     StalePlan, InvalidParquet

@@ -32,7 +32,7 @@ class IndexReport(IndexState):
 def report_index(table: Table | Source, *, by: Sequence[str] | None = None) -> IndexReport:
     """Report what the index of a table covers, what it costs, how old it is, and how well the table is clustered.
 
-    Nothing but the index is read, and the footers of files that it does not cover.
+    Reads only the index, and the footers of files that it does not cover.
 
     Parameters
     ----------

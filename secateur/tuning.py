@@ -43,13 +43,13 @@ def tune(
     """Choose the structures of a table's index that save the most of its logged plans, within a budget of bytes.
 
     What the logged queries read is simulated on sampled blocks, with and without every filter and list of gaps that
-    the index has or could have, together as well as alone. Chosen is what leaves the least to read; what saves less
-    than a thousandth is not worth building. No plan is logged, and without `apply` nothing is written.
+    the index has or could have, together as well as alone. The structures that leave the least to read are chosen, but
+    none that saves less than a thousandth. No plan is logged, and without `apply` nothing is written.
 
     Literals are those of the log where it has them as they are (``SECATEUR_LOG_LITERALS=1``). Otherwise they are drawn
-    from sampled rows of the table: all literals of a query from one row, so a look-up asks for a value that is there; a
-    range is as wide as makes bounds leave what they left of the logged plans; a pattern looks for rare words of the
-    row. A structure that may serve a shape that cannot be simulated is kept.
+    from sampled rows of the table: all literals of a query from one row, so a look-up asks for a value that exists. A
+    range is made so wide that bounds leave as much as they left of the logged plans. A pattern looks for rare words of
+    the row. A structure is kept if it may serve a shape that cannot be simulated.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def tune(
     Raises
     ------
     InvalidOption
-        For a budget that is no amount, without a log, and if it has no plan of the table.
+        If the budget is not an amount, or there is no log, or no plan of the table in it.
     IndexMissing, IndexFault
         If the table has no index, or it cannot be read.
     StalePlan, InvalidParquet

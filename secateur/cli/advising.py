@@ -29,8 +29,8 @@ def advise(
 ) -> None:
     """Say what indexes, or another order of the rows, would save for some queries.
 
-    Each PREDICATE is what would follow WHERE in Spark SQL. What it reads now is exact; what it would read is estimated
-    from a sample of blocks, in which the predicates' columns are read.
+    Each PREDICATE is what would follow WHERE in Spark SQL. What it reads now is exact. What it would read is estimated:
+    the predicates' columns are read in a sample of blocks.
 
     \b
     Examples:

@@ -26,39 +26,45 @@ from secateur.pruning.report import human_bytes
 
 @click.command()
 @table_options
-@columns_option("--sort-key", help="Columns by which the data is clustered, first the coarsest.")
-@columns_option("--bloom", help="Columns that are looked up by value: ids, keys.")
-@columns_option("--native", help="The same, using bloom filters that the files already have.")
-@columns_option("--postings", help="Columns for which the blocks that hold each value are kept.")
-@columns_option("--row-postings", help="The same, with the rows of these blocks.")
-@columns_option("--ordered-postings", help="Columns whose values are kept in order, with their rows: for ranges.")
+@columns_option("--sort-key", help="Columns by which the data is clustered, coarsest first.")
+@columns_option("--bloom", help="Columns to look up by value: ids, keys.")
+@columns_option("--native", help="As --bloom, with the bloom filters that the data files already have.")
+@columns_option("--postings", help="Keep the blocks that hold each value of these columns.")
+@columns_option("--row-postings", help="As --postings, with the rows too.")
+@columns_option("--ordered-postings", help="Keep the values of these columns in order, with their rows: for ranges.")
 @columns_option(
     "--ngram",
-    help="Text columns that are searched for substrings: LIKE '%needle%'. message:fold ignores case, message:4 sets "
-    "the bytes of a gram.",
+    help="Text columns to search for substrings: LIKE '%needle%'. message:fold ignores case, message:4 makes grams of "
+    "4 bytes.",
 )
-@columns_option("--tokens", help="Text columns that are searched for whole words; message:fold ignores case.")
-@columns_option("--auto", help="Columns for which a sample decides how they are indexed; * for all.")
-@columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
-@columns_option("--zone-map", metavar="SQL,...", help="Expressions whose bounds are kept, such as 'price * quantity'.")
-@columns_option("--sum", "sums", help="Integers and decimals whose sums are kept, for sum and avg.")
+@columns_option("--tokens", help="Text columns to search for whole words; message:fold ignores case.")
+@columns_option("--auto", help="Columns that are indexed as a sample suggests; * for all.")
+@columns_option("--gaps", help="Numbers and times with outliers: keep the widest gaps between their values.")
+@columns_option(
+    "--zone-map", metavar="SQL,...", help="Keep the bounds of these expressions, such as 'price * quantity'."
+)
+@columns_option("--sum", "sums", help="Keep the sums of these integers and decimals, for sum and avg.")
 @click.option(
     "--fpr",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="False-positive rate of the bloom filters. By default one wrong block for five absent values.",
+    help="False-positive rate of the bloom filters. By default, looking up five absent values reads one block.",
 )
-@click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
 @click.option(
-    "--no-page-locations", is_flag=True, help="Store no page locations: reading single pages then opens footers."
+    "--no-pages",
+    is_flag=True,
+    help="Leave out the files' page index: the index is smaller, and queries read whole row groups.",
+)
+@click.option(
+    "--no-page-locations", is_flag=True, help="Leave out page locations: reading single pages then opens footers."
 )
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
-@click.option("--dry-run", is_flag=True, help="Only say what the index would cost: a part of it is built, and removed.")
+@click.option("--dry-run", is_flag=True, help="Only say what the index would cost: build a part of it, and remove it.")
 @click.option(
     "--for",
     "predicates",
     multiple=True,
     metavar="SQL",
-    help="With --dry-run, say what the index would save for this predicate. May be repeated.",
+    help="With --dry-run, say what the index would save for this predicate. Can be repeated.",
 )
 @json_option
 @click.pass_obj
@@ -87,9 +93,9 @@ def index(
 ) -> None:
     """Build the index of a table.
 
-    Reads every file's footer, and the columns with look-up structures: in this process, or as a Spark job if the table
-    is larger than 4 GiB or --spark is given. Zone maps cover every column. Where columns are named, expressions may be,
-    too. Readers see the old index until the command is done, then the complete new one.
+    Reads every file's footer, and the columns that get a filter, postings, gaps or sums. Runs in this process, or as a
+    Spark job if the table is larger than 4 GiB or --spark is given. Zone maps cover every column. Most options take
+    expressions as well as columns. Readers use the old index until the new one is complete.
 
     \b
     Examples:
@@ -99,7 +105,7 @@ def index(
       secateur index lake/events --bloom user_id --dry-run --for "user_id = 42"
     """
     if predicates and not dry_run:
-        raise click.UsageError("--for is of --dry-run")
+        raise click.UsageError("--for needs --dry-run")
     table = source.open()
     if not dry_run:
         table.store.require_writable()
@@ -144,7 +150,7 @@ def index(
 @table_options
 @columns_option("--bloom", help="Add bloom filters of these columns.")
 @columns_option("--postings", help="Add postings of these columns.")
-@columns_option("--row-postings", help="Add postings of these columns that say rows.")
+@columns_option("--row-postings", help="Add postings of these columns, with rows.")
 @columns_option("--ordered-postings", help="Add ordered postings of these columns.")
 @columns_option("--ngram", help="Add n-grams of these text columns.")
 @columns_option("--tokens", help="Add the words of these text columns.")
@@ -177,8 +183,8 @@ def refresh(
 ) -> None:
     """Bring the index up to date with the table, and add structures to it.
 
-    Indexes new and changed files, drops removed ones, and keeps everything else. Structures that are added cover all
-    files; only the columns concerned are read. A large table is read by a Spark job, as by the command index.
+    Indexes new and changed files, drops removed ones, and keeps everything else. Structures that you add cover all
+    files; only their columns are read. A large table is read by a Spark job, as in the command index.
 
     \b
     Examples:
@@ -217,8 +223,8 @@ def _changes(done: Refreshed) -> tuple[str, str]:
 def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool) -> None:
     """Reorganise the index after many refreshes: merge small segments, put them in key order.
 
-    Reads and writes index files only. What is in order is kept; Spark is started only if there is something to do. Old
-    files are removed by the next vacuum.
+    Reads and writes index files only. Keeps what is in order, and starts Spark only if there is something to do. The
+    next vacuum removes the old files.
 
     \b
     Example:

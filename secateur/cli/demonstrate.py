@@ -84,7 +84,7 @@ def demo(
 ) -> None:
     """Make a table, index it, and show what queries then skip.
 
-    The table is one of many files on an S3 server of this machine, every request to which takes 15 ms longer. The
+    The table has many files on an S3 server of this machine, every request to which takes 15 ms longer. The
     same SQL is run by Spark alone and after sec.enable(spark). With --local it is lineitem of TPC-H on the disk, once
     in the order of its generator and once sorted by ship date. Answers are compared. Exits with 1 if any differ.
 

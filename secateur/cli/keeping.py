@@ -63,8 +63,8 @@ class ColumnRow:
 def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
     """Show what the index holds: columns, sizes, and which live files it covers.
 
-    With TABLE, show a table about the table instead: its snapshots, manifests, files or blocks (row groups), the
-    segments of the index, or the coverage of every column and structure.
+    With TABLE, list something else instead: the snapshots, manifests, files or blocks (row groups) of the table, the
+    segments of the index, or what it covers of every column.
 
     \b
     Examples:
@@ -156,7 +156,7 @@ def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
     "predicates",
     multiple=True,
     metavar="SQL",
-    help="Prove that the blocks left out for this predicate hold no match. May be repeated. Implies --spark.",
+    help="Prove that the blocks left out for this predicate hold no match. Can be repeated. Implies --spark.",
 )
 @click.option(
     "--random-predicates",
@@ -180,10 +180,10 @@ def verify(
 ) -> None:
     """Read every byte of the index and check it.
 
-    Checks checksums and structure, and counts the live files that the index covers. With --spark, blocks are read again
-    and every value is compared with the index; plans of random and given predicates are checked on the blocks that they
-    leave out. Exits with 1 if a fault is found. Queries stay correct with an unreadable index; an index with wrong
-    content must be dropped and built again.
+    Checks checksums and structure, and counts the live files that the index covers. With --spark, reads blocks again,
+    compares every value with the index, and checks that the blocks left out for random and given predicates hold no
+    match. Exits with 1 if a fault is found. An unreadable index leaves queries correct; one with wrong content must be
+    dropped and built again.
 
     \b
     Examples:

@@ -122,10 +122,14 @@ def _moment(context: click.Context, option: click.Parameter, text: str | None) -
 
 _TABLE_PARAMETERS = (
     click.argument("path", metavar="PATH"),
-    click.option("--catalog", metavar="NAME", help="The catalog of PyIceberg in which PATH names an Iceberg table."),
+    click.option("--catalog", metavar="NAME", help="The PyIceberg catalog in which PATH names an Iceberg table."),
     click.option("--snapshot-id", type=int, metavar="ID", help="Read this snapshot of an Iceberg table."),
-    click.option("--as-of", callback=_moment, metavar="TIME", help="Read what was current then; UTC without a zone."),
-    click.option("--version", type=int, metavar="N", help="Read this version of a Delta table, or instant of Hudi."),
+    click.option(
+        "--as-of", callback=_moment, metavar="TIME", help="Read the table as it was then; UTC if no zone is given."
+    ),
+    click.option(
+        "--version", type=int, metavar="N", help="Read this version of a Delta table, or instant of a Hudi table."
+    ),
     click.option("--ref", metavar="NAME", help="Read this branch or tag of an Iceberg table."),
     click.option("--read-optimized", is_flag=True, help="Read a Hudi table's base files, without its log files."),
     click.option(
@@ -137,7 +141,7 @@ _TABLE_PARAMETERS = (
         "--spark",
         "with_spark",
         is_flag=True,
-        help="Use Spark: PATH may be a name in its catalog; index and refresh are Spark jobs, verify reads data.",
+        help="Use Spark: PATH may be a name in its catalog; index and refresh run as Spark jobs, verify reads data.",
     ),
     click.option(
         "--master", metavar="URL", help="The cluster, as for spark-submit. By default local. Implies --spark."
@@ -147,7 +151,7 @@ _TABLE_PARAMETERS = (
         "--conf",
         metavar="KEY=VALUE",
         multiple=True,
-        help="A setting of Spark; may be given more than once. Implies --spark.",
+        help="A setting of Spark. Can be repeated. Implies --spark.",
     ),
 )
 
@@ -188,7 +192,7 @@ def sample_option(most: int, per: str = "") -> Callable[[F], F]:
         default=most,
         show_default=True,
         metavar="N",
-        help=f"Read at most so many blocks of the table{per and f', and as many for each {per}'}.",
+        help=f"Read at most this many blocks of the table{per and f', and as many for each {per}'}.",
     )
 
 

@@ -60,7 +60,7 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
     metavar="NAME=VALUE",
     multiple=True,
     callback=parameters,
-    help="The value of the parameter :NAME of the predicate: JSON, or else text.",
+    help="The value of :NAME in the predicate: JSON, or else text.",
 )
 @click.option(
     "--keys",
@@ -78,7 +78,7 @@ def parameters(context: click.Context, option: click.Parameter, values: tuple[st
     "--since",
     type=int,
     metavar="SNAPSHOT",
-    help="Ask for rows of files that came after this snapshot, Delta version, or snapshot of a directory's index.",
+    help="Ask for rows of files that came after this snapshot: of the table, or of a directory's index.",
 )
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
 @click.option(
@@ -123,10 +123,10 @@ def prune(
     audit: float | None,
     as_json: bool,
 ) -> None:
-    """Show what a query has to read, and how that was determined.
+    """Show what a query has to read, and why.
 
-    PREDICATE is what would follow WHERE in Spark SQL. Every pruning stage is shown with what it left. No data is read,
-    except for --rows, --count and --audit.
+    PREDICATE is what would follow WHERE in Spark SQL. Shows what each pruning stage left. Reads no data, except for
+    --rows, --count and --audit.
 
     \b
     Examples:

@@ -15,8 +15,8 @@ from secateur.reclustering import PAYS_AFTER, SAMPLE_BLOCKS
 
 @click.command()
 @table_options
-@click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Order by it. Can be repeated.")
-@click.option("--budget", metavar="AMOUNT", help="What to rewrite at most: bytes, 20GB, or 5% of the data.")
+@click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Order by this column. Can be repeated.")
+@click.option("--budget", metavar="AMOUNT", help="Rewrite at most this much: bytes, 20GB, or 5% of the data.")
 @click.option("--for", "predicates", multiple=True, metavar="PREDICATE", help="A query to serve. Can be repeated.")
 @click.option("--log", metavar="FILE", help="Serve the queries of this log of plans.")
 @click.option(
@@ -25,9 +25,9 @@ from secateur.reclustering import PAYS_AFTER, SAMPLE_BLOCKS
     default=PAYS_AFTER,
     show_default=True,
     metavar="N",
-    help="Leave alone what does not pay after so many queries.",
+    help="Leave alone what does not pay within this many queries.",
 )
-@click.option("--curve", type=click.Choice([*map(str, Curve)]), help="The only kind of order to try.")
+@click.option("--curve", type=click.Choice([*map(str, Curve)]), help="Try only this kind of order.")
 @sample_option(SAMPLE_BLOCKS)
 @session_options
 @json_option
@@ -47,8 +47,8 @@ def recluster(
     """Say which files to rewrite together, in which order, so that queries read less.
 
     Compares orders of the rows on a sample of blocks, and chooses files that share many values. Prints the statement by
-    which the table's own writer rewrites them; changes nothing. Without --for and --log it serves look-ups of the value
-    of any row.
+    which the table's own writer rewrites them; changes nothing. Without --for and --log it serves look-ups of any row's
+    value.
 
     \b
     Examples:

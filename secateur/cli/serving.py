@@ -25,7 +25,7 @@ PORT = 15002  # Spark Connect's default
 @click.command(name="connect-server")
 @click.option("--port", default=PORT, show_default=True, help="The port that clients connect to.")
 @click.option("--master", default="local[*]", show_default=True, help="The cluster, as for spark-submit.")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be given more than once.")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark. Can be repeated.")
 def connect_server(port: int, master: str, conf: Sequence[str]) -> None:
     """Start Spark's Connect server; the queries of all its clients are pruned.
 

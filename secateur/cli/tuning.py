@@ -41,11 +41,11 @@ def tune(
     ansi: bool | None,
     as_json: bool,
 ) -> None:
-    """Choose what to index by the log of plans, within a budget of bytes.
+    """Choose what to index from the log of plans, within a budget of bytes.
 
-    What the logged queries read is simulated on a sample of blocks, with the filters and gaps that the index has and
-    those that it could have. Says what to build, to keep and to drop, best first, and changes nothing without --apply.
-    Hashed literals are replaced by values of the table.
+    Simulates on a sample of blocks what the logged queries would read, with the filters and gaps that the index has and
+    with those that it could have. Says what to build, to keep and to drop, best first, and changes nothing without
+    --apply. Values of the table stand in for hashed literals.
 
     \b
     Examples:

@@ -22,10 +22,17 @@ from secateur.maintain.watch import watch as looks_of
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--interval", type=click.FloatRange(0, min_open=True), default=INTERVAL, show_default=True, metavar="S")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, min_open=True),
+    default=INTERVAL,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks at a table.",
+)
 @click.option("--once", is_flag=True, help="Look at every table once, and end.")
-@click.option("--no-vacuum", is_flag=True, help="Leave index files that nothing uses any more where they are.")
-@click.option("--catalog", metavar="NAME", help="The catalog of PyIceberg in which PATH names an Iceberg table.")
+@click.option("--no-vacuum", is_flag=True, help="Keep index files that nothing uses any more.")
+@click.option("--catalog", metavar="NAME", help="The PyIceberg catalog in which PATH names an Iceberg table.")
 @click.option("--index-location", metavar="DIR", help="Where the index is. For a single PATH only.")
 @click.option("--spark", "with_spark", is_flag=True, help="Use Spark: PATH may be a name in its catalog.")
 @json_option
@@ -43,8 +50,8 @@ def watch(
 ) -> None:
     """Refresh the indexes of tables whenever the tables change.
 
-    Prints a line for everything that was done; with --json an object. A refresh that fails is reported on stderr, and
-    tried again later. Ctrl-C or SIGTERM ends with exit code 0, and no index is left half done. With --once the exit
+    Prints a line for every change, or an object with --json. A refresh that fails is reported on stderr, and tried
+    again later. Ctrl-C or SIGTERM ends the command with exit code 0; no index is left half done. With --once the exit
     code is that of the worst refresh.
 
     \b
@@ -53,7 +60,7 @@ def watch(
       secateur watch lake/events --once      # for cron, Airflow
     """
     if index_location is not None and len(paths) > 1:
-        raise click.UsageError("--index-location is that of one table: give one PATH")
+        raise click.UsageError("--index-location is for one table: give one PATH")
     code = 0
     with ExitStack() as stack:
         cluster = Cluster() if with_spark else None

@@ -74,7 +74,7 @@ class ByFieldId:
     def in_table(self, path: Path) -> Path:
         """Return the path in the table of a column of the index; its index path if the table has dropped it.
 
-        Of an expression, the SQL; of sums, the path of the column.
+        For an expression this is its SQL, for sums the path of the column.
         """
         if is_expression(path):
             return (renamed(text_of_expression(path), lambda column: self.table_paths.get(column, column)),)

@@ -97,8 +97,8 @@ def build_index(
         are cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
         columns are read.
     bloom
-        Columns for bloom filters. `fpr` is the false-positive rate; by default five absent values cost
-        about one wrong block in the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
+        Columns for bloom filters. `fpr` is their false-positive rate; by default, looking up five absent values leaves
+        about one block of the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
     postings
         Columns for an exact map from values to blocks, without false positives. ``{"status": "rows"}`` also keeps the
         rows of a block that hold a value, so that little else of it is read. ``{"price": "ordered"}`` keeps all values
@@ -109,12 +109,11 @@ def build_index(
     tokens
         Text columns for whole-word search, by ``has_token()`` and LIKE '% word %'.
     gaps
-        Numeric and time columns for which the widest gaps between values are kept, so that outliers do not make bounds
-        useless.
+        Numeric and time columns to keep the widest gaps between values of, so that outliers do not make bounds useless.
     zone_map
-        Expressions for which zone maps are kept; those of the other structures have some already.
+        Expressions to keep zone maps of; those named for another structure get them anyway.
     sums
-        Columns of integers and decimals whose sums are kept, so that ``sum`` and ``avg`` are answered from metadata.
+        Integer and decimal columns to keep sums of, so that ``sum`` and ``avg`` are answered from metadata.
     auto
         Columns, or True for all, for which a sample of blocks decides between these structures. ``choices`` of the
         result lists what was chosen, why, and the size of each alternative.
@@ -134,7 +133,7 @@ def build_index(
     Returns
     -------
     IndexSnapshot
-        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`. Of a dry run, the
+        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`. After a dry run, the
         number is 0, and ``estimate`` has the bytes of every structure and the seconds of a build.
 
     Raises

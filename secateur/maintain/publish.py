@@ -44,7 +44,7 @@ def declared_schema(table: TableSnapshot) -> pa.Schema:
 def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     """Return the schema of an index: the table's if columns have ids, else the union of the files' schemas.
 
-    Of a table without files it is what the format declares, so that options may name its columns.
+    For a table without files it is the schema that the format declares, so that options may name its columns.
     """
     match table.naming:
         case ByName():

@@ -10,7 +10,7 @@ from secateur.maintain.entries import require_snapshot
 def register_index(table: Table) -> str:
     """Name the location of the index in an Iceberg table's metadata, so that no ``index_location`` is needed.
 
-    It becomes the table property ``secateur.index-location``. To move the index, register it again.
+    Sets the table property ``secateur.index-location``. After moving the index, register it again.
 
     Returns
     -------

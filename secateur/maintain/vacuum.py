@@ -31,7 +31,7 @@ def vacuum_index(
     """Remove the files that are needed by no snapshot that was current within the last `grace_seconds`.
 
     These are files of older snapshots and leftovers of killed builds, a first build included. A running build is not
-    touched: its files count as old as the youngest of them. If it writes none for longer than the grace period, it
+    touched: its files count as old as the youngest one. If it writes none for longer than the grace period, it
     finds them gone, and raises instead of publishing.
 
     Returns

@@ -61,8 +61,8 @@ def watch(
 
     A table of Iceberg or Delta has changed if its version has, a directory if its listing has. The first look refreshes
     in any case. A refresh that fails is yielded with its error, and tried again after the interval, then after twice as
-    long, and so on up to an hour; it does not end the loop. Nothing happens between two steps of the iterator: iterate
-    in a thread of your own where the program has other things to do.
+    long, and so on up to an hour; it does not end the loop. Nothing happens between two steps of the iterator: if the
+    program has other work, iterate in a thread.
 
     Parameters
     ----------

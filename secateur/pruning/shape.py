@@ -33,7 +33,7 @@ class PredicateShape:
     """A predicate's text with `?` for every literal, and the literals, from left to right."""
 
     text: str
-    literals: tuple[str, ...]  # as Spark SQL; of a long list only how many they are
+    literals: tuple[str, ...]  # as Spark SQL; for a long list only their number
 
     def hashed(self) -> tuple[str, ...]:
         """Return the literals as hashes of 32 bits, which show only which of them are equal."""

@@ -102,7 +102,7 @@ def _is_within(asked: Predicate, known: Predicate) -> bool:
 
 
 def _is_part(part: RangeSet, whole: RangeSet) -> bool:
-    """Return whether a set is a subset; most that are not are told by their least key."""
+    """Return whether a set is a subset; the least key already shows it for most that are not."""
     if part == whole or part.is_empty:
         return True
     holds_least = part.kind is whole.kind and bisect_right(whole.thresholds, part.thresholds[0]) % 2 == 1

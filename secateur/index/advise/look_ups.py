@@ -1,4 +1,4 @@
-"""What look-ups of a column's values read of blocks, by the blocks' bounds, and of rows in another order."""
+"""Estimate which blocks look-ups of a column's values read: now, by their bounds, and in another order of the rows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def share_of_look_ups(ranks: np.ndarray, blocks: int) -> ShareOfBlocks:
     Parameters
     ----------
     ranks
-        Of the column's values, in the order of the rows; :data:`NULL` for NULL, which no look-up asks for.
+        The rank of each row's value, in the order of the rows; :data:`NULL` for NULL, which no look-up asks for.
     """
     return measured_share(len(ranks), blocks, lambda edges: _share_of_look_ups(ranks, edges))
 

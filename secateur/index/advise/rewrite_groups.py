@@ -1,8 +1,8 @@
 """Choose files to rewrite together, so that queries read the least for every byte that is written anew.
 
-Files that share values are worth rewriting together: in an order, each of their blocks has values of its own. So the
-files of a partition are laid in a row by the least of their values, and windows of files that stand beside one another
-are compared by what they save for each byte. A window that was rewritten has nothing left to save, and is left alone.
+Files that share values are worth rewriting together: once the rows are in order, each block has values of its own. So
+the files of a partition are put in a row by their least value, and windows of neighbouring files are compared by what
+they save per byte. A window that was rewritten has nothing left to save, and is left alone.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class ShareOfBlocks:
 class AskedFiles:
     """What a query, or many like it, read of every file; arrays of shape (n_files,).
 
-    Of some files together they ask with the probability max(upper) - min(lower). For look-ups of values, these are the
-    shares of rows with a value below the file's least, and up to its greatest. For one query, 0 and whether it asks.
+    They ask for one of some files with the probability max(upper) - min(lower). For look-ups of values, these are the
+    shares of rows with a value below the file's least, and up to its greatest. For one query they are 0, and 1 where it
+    asks for the file.
     """
 
     weight: float  # of all queries

@@ -2,8 +2,8 @@
 
 A column is read if a footer lacks a bound or a null count, if it is floating (Parquet's bounds leave NaN out without
 saying so), if it gets a filter, gaps or sums, or if it is one of several sort key columns, whose tuples are bounded. It
-is read once, some megabytes at a time, and everything is measured in that pass. Of the sort key's columns, the values
-of a whole row group are held together.
+is read once, some megabytes at a time, and everything is measured in that pass. Only the sort key's columns are held
+for a whole row group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the arrays of an index file are stored: four encodings of integers, of which the smallest is used.
+"""How the arrays of an index file are stored: by the smallest of four encodings of integers.
 
 docs/format.md, "Arrays". Decoding trusts nothing: whatever does not fit its description is an IndexFault.
 """

@@ -65,7 +65,7 @@ class Writer:
         self._add(name, encode_chunk(arrays))
 
     def add_bytes(self, name: str, array: np.ndarray) -> None:
-        """Add a chunk of one array, parts of which are read separately: unencoded, after its description."""
+        """Add a chunk of one array that is read in parts: unencoded, after its description."""
         self._add(name, encode_chunk([array], as_it_lies))
 
     def _add(self, name: str, data: bytes) -> None:

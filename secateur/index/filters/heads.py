@@ -1,7 +1,7 @@
 """Heads: one int64 per value that orders as the values do, or is equal where they differ late.
 
-docs/format.md, "Ordered postings". A head is the key of a number. Of a text or binary it is the 8 bytes after the
-prefix that all values share, of a wide decimal the nearest int64.
+docs/format.md, "Ordered postings". The head of a number is its key. The head of a text or binary is the 8
+bytes after the prefix that all values share; that of a wide decimal is the nearest int64.
 
 Sound: heads never order two values the other way round. A threshold therefore cuts ascending heads at one place, or
 somewhere among the values whose head equals its own; :func:`spans_of` then takes all of these in.

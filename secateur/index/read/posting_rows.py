@@ -14,9 +14,9 @@ MOST_KEPT = 64  # rows that are kept in memory at once, of a page each; a long l
 
 
 def posting_rows(memory: IndexMemory, segment: str, stored: StoredPostings) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what reads rows of postings from a segment file; it raises IndexFault.
+    """Return a function that reads rows of postings from a segment file; it raises IndexFault.
 
-    Of postings that list rows, few ones are kept in memory, verified.
+    If the postings have row lists and few rows are asked for, these are kept in memory, verified.
     """
     where = f"{segment}: postings"
 

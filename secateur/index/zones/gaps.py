@@ -127,7 +127,7 @@ def pays(table: GapTable, lower: np.ndarray, upper: np.ndarray) -> bool:
 
 
 def gap_arrays(table: GapTable) -> list[np.ndarray]:
-    """Return the arrays of a chunk: all low ends of the first gaps, of the second, ..., then the high ends."""
+    """Return the arrays of a chunk: the low ends of the first gaps, of the second, ..., then the high ends."""
     return [*table.low, *table.high]
 
 

@@ -128,12 +128,12 @@ class FileMetadata:
 
     @cached_property
     def _column_metadata(self) -> tuple[bytes, ...]:
-        """By ordinal, the fields of ColumnMetaData that are the same in all chunks of a leaf."""
+        """The fields of ColumnMetaData that are the same in all chunks of a leaf, by the leaf's ordinal."""
         return tuple(map(_constant_metadata, self.columns))
 
     @cached_property
     def _without_values(self) -> tuple[bytes, ...]:
-        """By ordinal, a ColumnChunk without values."""
+        """A ColumnChunk without values for each leaf, by its ordinal."""
         return tuple(_column_chunk(metadata, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for metadata in self._column_metadata)
 
 

@@ -43,7 +43,7 @@ class BlockReader:
     places: frozenset[str] = frozenset()  # fields that say where a row lies
     at_once: int = 1  # files that it pays to read at the same time
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
-    without_match: WithoutMatch | None = None  # told of row groups whose rows were all looked at
+    without_match: WithoutMatch | None = None  # called for row groups whose rows were all looked at
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         """Yield the batches of some row groups of one file, with exactly the matching rows."""

@@ -59,7 +59,7 @@ class OpenedTable:
 
     @cached_property
     def readable_schema(self) -> pa.Schema:
-        """As `binding_schema`, with no more of `_metadata` than is known here."""
+        """The `binding_schema`, with those fields of `_metadata` that are known here."""
         return self.schema if self.listing.has_metadata_column else self.schema.append(KNOWN_METADATA_FIELD)
 
 

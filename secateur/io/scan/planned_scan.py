@@ -59,7 +59,7 @@ class Settings:
     order_by: tuple[OrderItem, ...] = ()
     budget_ms: float | None = None
     use_index: bool = True
-    use_verdicts: bool = False  # of earlier reads, and leave those of its own
+    use_verdicts: bool = False  # those of earlier reads, and leave new ones
     strict: bool = False
     session_time_zone: str = "UTC"
     case_sensitive: bool = False
@@ -341,7 +341,7 @@ class PlannedScan(ScanPlan):
 def plan_scan(
     table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
 ) -> PlannedScan:
-    """Plan a query over the table's current snapshot, or over an open one, and tell whoever wants reports.
+    """Plan a query over the table's current snapshot, or over an open one, and report the plan.
 
     `sql` prints the predicate for Spark.
     """

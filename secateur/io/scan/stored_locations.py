@@ -33,10 +33,10 @@ class StoredLocations:
 def locations_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> StoredLocations:
     """Load the page locations and file metadata of some blocks, in one round of exact ranges of index files.
 
-    Ranges read before come from the table's cache. Of long page locations only the `wanted` leaves are kept, to send
-    less; a leaf that cannot be read by pages may be missing. A block that the index does not cover, or whose locations
-    cannot be read, has no bytes, and its reader uses the file's footer. Everything returned can be decoded. Raises
-    IndexFault for corrupt data if the plan is strict.
+    Ranges read before come from the table's cache. To send less, long page locations are cut to the `wanted` leaves; a
+    leaf that cannot be read by pages may be missing. A block that the index does not cover, or whose locations cannot
+    be read, has no bytes, and its reader uses the file's footer. Everything returned can be decoded. Raises IndexFault
+    for corrupt data if the plan is strict.
     """
     faults, locations = opened.catalog.faults, blocks.page_locations()
     leaves: list[Leaves | None] = []

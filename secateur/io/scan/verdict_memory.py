@@ -1,8 +1,8 @@
 """The memory of what reads of this process found, for all tables, bounded in bytes.
 
-Under a condition, with all that its meaning depends on, stand the blocks in which it is TRUE on no row: numbers, one
-for each block. A block belongs to the identity of its file, so a file that is replaced is no longer spoken of. The
-conditions that were used longest ago are forgotten first.
+For each condition, with all that its meaning depends on, it holds the blocks in which the condition is TRUE on no row,
+as a number per block. A block belongs to the identity of its file, so nothing is known about a file that was replaced.
+The conditions that were used longest ago are forgotten first.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _RefutedBlocks:
 
 
 class _TableMemory:
-    """What is known of one table: the files spoken of, numbered, and the blocks by condition."""
+    """What is known about one table: its numbered files, and the blocks by condition."""
 
     def __init__(self) -> None:
         self.blocks: OrderedDict[KnownCondition, _RefutedBlocks] = OrderedDict()  # the one used last at the end
@@ -340,9 +340,9 @@ def ordinals_in(listing: Listing, files: Sequence[Identity]) -> np.ndarray:
 
 
 def _positions(wanted: pa.Array, paths: pa.Array) -> np.ndarray:
-    """Return where some paths stand among ascending ones, at least one; of a path that is not there, any position.
+    """Return the positions of some paths among ascending ones, at least one; any position for a path that is missing.
 
-    All are searched together, in as many steps as one path would take, so that a long listing is not looked through.
+    A binary search for all at once: it takes as many steps as one path would, and does not scan a long listing.
     """
     low, high = np.zeros(len(wanted), np.int64), np.full(len(wanted), len(paths) - 1)
     while (low < high).any():

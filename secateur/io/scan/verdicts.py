@@ -1,9 +1,9 @@
 """Verdicts of reads: what a plan learns from earlier ones, and what its own reading leaves for later ones.
 
-A verdict is left only of a row group whose rows were all looked at, or left out by pages or row lists that rule out the
-same predicate; so not by a plan with a limit or with join keys. Of a file with deleted rows none is left: those rows
-were not looked at, and a rollback or an older snapshot brings them back. What was found before still holds in such a
-file.
+A plan leaves a verdict about a row group only if each of its rows was looked at, or was left out by pages or row lists
+that rule out the same predicate. So a plan with a limit or with join keys leaves none, nor does any plan about a file
+with deleted rows: these were not looked at, and a rollback or an older snapshot brings them back. Earlier verdicts
+about such a file still hold.
 
 A verdict about rows that the index left out, or that were read where it says that they lie, rests on the index, and
 holds until that is built anew.

@@ -43,7 +43,7 @@ DIRECTORY, ICEBERG, DELTA, HUDI = "directory", "iceberg", "delta", "hudi"
 class Moment:
     """The requested snapshot, for formats that have snapshots: by id or version, time, branch or tag.
 
-    Of a Hudi table also the view: its base files alone, or what log files add to them.
+    For a Hudi table also the view: its base files alone, or with what log files add to them.
     """
 
     snapshot_id: int | None = None

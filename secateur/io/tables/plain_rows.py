@@ -1,4 +1,4 @@
-"""The rows of a file whose columns have the table's names, and none of whose rows are deleted."""
+"""The rows of a file that has the table's column names and no deleted rows."""
 
 from __future__ import annotations
 

@@ -218,18 +218,18 @@ def known_values(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> 
 
 
 class Known(Protocol):
-    """Where statistics tell an aggregate over each of n blocks by itself, unlike MIN and MAX."""
+    """The blocks, among n, for which statistics give an aggregate other than MIN and MAX."""
 
     @property
     def is_known(self) -> np.ndarray:
-        """Of which blocks: bool of shape (n,)."""
+        """The known blocks: bool of shape (n,)."""
 
     def over(self, blocks: np.ndarray) -> Result:
         """Return the aggregate over some known blocks: bool of shape (n,)."""
 
 
 def known_parts(asked: Iterable[Aggregate], blocks: Blocks, complete: np.ndarray) -> dict[Aggregate, Known]:
-    """Return what statistics tell of all aggregates but MIN and MAX; all rows of `complete` blocks count."""
+    """Return what statistics say about all aggregates but MIN and MAX; all rows of `complete` blocks count."""
     return {aggregate: _known(aggregate, blocks, complete) for aggregate in asked if aggregate.function not in EXTREMES}
 
 

@@ -54,7 +54,7 @@ def known_groups(
 
 @dataclass(frozen=True)
 class _KnownTotals:
-    """What statistics tell of an aggregate over each of n blocks."""
+    """What statistics say about an aggregate over each of n blocks."""
 
     aggregate: Aggregate
     is_known: np.ndarray  # bool of shape (n,)
@@ -78,7 +78,7 @@ class _KnownTotals:
 
 @dataclass(frozen=True)
 class _KnownSums:
-    """What statistics tell of SUM or AVG over each of n blocks; of an average, its sum."""
+    """What statistics say about SUM or AVG over each of n blocks; for an average, its sum."""
 
     aggregate: Aggregate
     sums: KnownSums
@@ -97,7 +97,7 @@ class _KnownSums:
 
 
 def _known_totals(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> _KnownTotals | _KnownSums:
-    """Return what statistics tell of an aggregate over each block, all of whose rows count if it is `complete`."""
+    """Return what statistics say about an aggregate over each block; all rows of a `complete` block count."""
     if aggregate.function in TOTALS:
         return _KnownSums(aggregate, known_sums(aggregate.argument, blocks, complete))
     if aggregate.function == COUNT:

@@ -66,9 +66,9 @@ def slots(shape: str) -> list[Slot | None]:
 
 
 def filled(shape: str, literals: Sequence[str]) -> str:
-    """Return a shape with literals in their places, as :func:`secateur.pruning.shape.shape_of` tells them.
+    """Return a shape with literals in their places, as :func:`secateur.pruning.shape.shape_of` gives them.
 
-    Raises InvalidPredicate if they are more or fewer than the places, for example as keys of a join are not told.
+    Raises InvalidPredicate if there are more or fewer than places, for example because the log leaves out join keys.
     """
     places = _places(shape)
     if len(places) != len(literals):

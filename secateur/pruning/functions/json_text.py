@@ -117,14 +117,14 @@ def _value_in(text: str, path: Sequence[Step]) -> str | None:
 
 
 def _is_beyond_limits(text: str) -> bool:
-    """Return whether Jackson may refuse a text for its size; some that it reads are among them."""
+    """Return whether Jackson may refuse a text for its size; it reads some of these all the same."""
     if text.count("{") + text.count("[") > MOST_DEPTH or _LONG_NUMBER.search(text):
         return True
     return len(text) > MOST_NAME and max(map(len, text.split('"'))) >= MOST_NAME
 
 
 def _at(value: Any, path: Sequence[Step]) -> str | None:
-    """Return the text of a value at a path, None for NULL. Of members with one name, the first with a value counts."""
+    """Return the text of a value at a path, None for NULL. If a name occurs twice, the first with a value counts."""
     if not path:
         return _text_of(value)
     step, *rest = path

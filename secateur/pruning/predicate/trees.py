@@ -47,7 +47,7 @@ class Node:
 def written(
     root: Node, sql_parts: Callable[[Node], Iterable[object]] = lambda node: node.sql_parts(), most: float = math.inf
 ) -> str:
-    """Print a tree as text, part by part of each node; of a long text at least the first `most` characters."""
+    """Print a tree as text, part by part of each node; if the text is long, at least its first `most` characters."""
     texts: list[str] = []
     pending: list[object] = [root]
     length = 0

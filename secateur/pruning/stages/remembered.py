@@ -16,7 +16,7 @@ from secateur.pruning.verdicts import ROW_GROUP_BITS, places_of
 
 
 def has_verdicts(query: Query) -> bool:
-    """Return whether earlier reads told something about the predicate."""
+    """Return whether earlier reads found something about the predicate."""
     return bool(query.verdicts)
 
 

@@ -497,7 +497,16 @@ def test_prune_takes_predicates_of_all_front_ends(spark: SparkSession, write_tab
 
 
 def test_other_libraries_are_not_imported_for_the_question() -> None:
-    program = "import sys, secateur; assert not {'pyiceberg', 'grpc'} & {name.split('.')[0] for name in sys.modules}"
+    program = """
+import sys
+import secateur as sec
+modules = {name.split(".")[0] for name in sys.modules}
+assert not {"numpy", "pyarrow", "click"} & modules, "the names of secateur are imported when they are asked for"
+sec.open_table, sec.prune, sec.aggregate, sec.col, sec.build_index, sec.refresh_index, sec.verify_index, sec.advise
+modules = {name.split(".")[0] for name in sys.modules}
+assert "pyarrow" in modules
+assert not {"pyiceberg", "grpc", "pyspark", "pandas", "sqlglot"} & modules
+"""
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

@@ -66,7 +66,7 @@ class SampledTable:
 
     @cached_property
     def _refuted_by(self) -> list[dict[Offer, dict[Leaf, np.ndarray]]]:
-        """By plan, the sampled blocks in which filters that are tried refute leaves."""
+        """For each plan, the sampled blocks in which the filters on trial refute a leaf."""
         return [
             {
                 offer: {
@@ -82,7 +82,7 @@ class SampledTable:
 
     @cached_property
     def gaps_of_plan(self) -> list[dict[Field, Gaps]]:
-        """By plan, the gaps that are tried of the predicate's columns, over its sampled blocks."""
+        """For each plan, the gaps on trial of the predicate's columns, over its sampled blocks."""
         return [
             {field: self._gaps(sample, field) for field in self.tried.gaps if field in fields(sample.plan.predicate)}
             for sample in self.samples
@@ -137,5 +137,5 @@ def _extrapolated(survive: np.ndarray, sample: Sample, typical: float | None) ->
     others = None if typical is None else max(0.0, typical - 1)
     hits, sampled = int(survive.sum()) - source, len(survive) - 1
     if not hits and sampled and others is None:
-        return float(source)  # as many as can be told: none of the others has it
+        return float(source)  # as many as are known: none of the others has it
     return source + estimated(hits, sampled, units - 1, others)

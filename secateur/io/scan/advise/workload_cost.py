@@ -1,4 +1,4 @@
-"""What logged queries read with any set of structures, by simulation on sampled blocks."""
+"""Simulate on sampled blocks what logged queries read with any set of structures."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class WorkloadCost:
 
     @cached_property
     def weights(self) -> list[float]:
-        """By plan, the logged plans that it stands for."""
+        """The logged plans that each plan stands for."""
         return [self.shapes[plan.shape].plans / len(self._by_shape[plan.shape]) for plan in self.plans]
 
     @cached_property
     def _by_shape(self) -> list[list[int]]:
-        """By shape, the numbers of its plans."""
+        """The numbers of the plans of each shape."""
         return [[n for n, plan in enumerate(self.plans) if plan.shape == s] for s in range(len(self.shapes))]
 
     @cached_property
     def relevant(self) -> list[frozenset[Candidate]]:
-        """By plan, the candidates that may serve it."""
+        """The candidates that may serve each plan."""
         filters = self.sampled.tried.filters.items()
         return [
             frozenset(offer for offer, served in filters if set(served) & {*one.leaves})

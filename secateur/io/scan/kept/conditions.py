@@ -39,7 +39,7 @@ class KeptCondition:
 
     @cached_property
     def digest(self) -> str:
-        """What tells it from every other condition of the table."""
+        """What distinguishes it from every other condition of the table."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     @cached_property

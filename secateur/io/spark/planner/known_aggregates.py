@@ -1,4 +1,4 @@
-"""What statistics tell of a query's aggregates, so that Spark reads the other blocks only."""
+"""What statistics say about a query's aggregates, so that Spark reads only the other blocks."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Rest:
 
     @property
     def note(self) -> str:
-        """What ``explain()`` tells of the blocks that are left out."""
+        """What ``explain()`` says about the blocks that are left out."""
         return f"; statistics answer for {self.left_out:,}" if self.left_out else ""
 
 
 def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[Column] = ()) -> Rest:
-    """Leave out the blocks of a plan that statistics answer for; all are left to read if they tell nothing.
+    """Leave out the blocks of a plan that statistics answer for; all are left to read if they answer for none.
 
-    What is known are the results of the calls; or, with groups, a row for every group: its values, then its results. Of
-    an average it is the sum.
+    The known part is the results of the calls; or, with groups, a row for every group: its values, then its results. An
+    average is given as its sum.
 
     Soundness: the plan's predicate is the whole filter of the query, and the plan has no limit.
     """
@@ -86,7 +86,7 @@ def _encoded(result: Result) -> bytes:
 
 
 def _known_result(aggregate: Aggregate, result: Result) -> Result:
-    """Return what Java is told of a result: of an average, its sum."""
+    """Return what Java gets of a result: the sum, if it is an average."""
     return result.sum_of(aggregate.argument.type) if isinstance(result, Total) else result
 
 

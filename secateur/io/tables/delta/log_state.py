@@ -88,7 +88,7 @@ def _state(replay: Replay, actions: TableActions, metadata: TableMetadata, parts
 def reconciled(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Return the live files after some changes, the oldest first.
 
-    Of several changes to one path and deletion vector the last one counts.
+    If several changes concern one path and deletion vector, the last one counts.
     """
     types = [part.schema.field(PARSED).type for part in parts if PARSED in part.column_names]
     if types:

@@ -91,7 +91,7 @@ class DeleteFileIndex:
 
     @cached_property
     def bytes(self) -> np.ndarray:
-        """The size of every delete file; of a deletion vector, which shares a file with others, its own size."""
+        """The size of every delete file; for a deletion vector, which shares a file with others, its own size."""
         content = pc.if_else(pa.array(self._is_vector), self.files.column("content_size"), pa.scalar(None, pa.int64()))
         sizes: np.ndarray = pc.coalesce(content, self.files.column("size")).to_numpy(zero_copy_only=False)
         return sizes
@@ -145,7 +145,7 @@ class DeleteFileIndex:
 
     @cached_property
     def _first_untouched(self) -> np.ndarray:
-        """For each delete file the lowest data sequence number to which it does not apply."""
+        """The lowest data sequence number to which each delete file does not apply."""
         sequence = self.files.column("sequence").to_numpy()
         return np.where(self.files.column("content").to_numpy() == EQUALITY_DELETES, sequence, sequence + 1)
 
