@@ -50,11 +50,11 @@ class WeightedPlan:
 
 @dataclass(frozen=True, eq=False)
 class RewritePlan:
-    """Which files of a table to rewrite: what users see, and by group the numbers of the files in the listing."""
+    """Which files of a table to rewrite: what users see, and what the table's writer takes, group by group."""
 
     reclustering: Reclustering
     order: RowOrder
-    files: tuple[np.ndarray, ...]
+    files: tuple[RewrittenFiles, ...]
 
 
 def rewrite_plan(
@@ -161,6 +161,7 @@ class _Judged:
         order = next((one for one in best_first if one in self.writable), self.writable[0])
         best = by_order.get(order)
         groups = [] if best is None else self._groups(best)
+        files = [self._files(group.files) for group in groups]
         reclustering = Reclustering(
             table=self.opened.table.location,
             queries=self._queries,
@@ -168,11 +169,15 @@ class _Judged:
             budget=self.terms.budget,
             order=str(order),
             orders=tuple(OrderCost(str(one), then[one], one in self.writable) for one in best_first),
-            groups=tuple(self._shown(group, order, number) for number, group in enumerate(groups, 1)),
+            groups=tuple(
+                self._shown(group, self.rewriter.statement(of_group, order, number))
+                for number, (group, of_group) in enumerate(zip(groups, files, strict=True), 1)
+            ),
             bytes_now=0.0 if best is None else best.of_all()[0],
             sampled=self.sampled,
+            done=self.rewriter.done,
         )
-        return RewritePlan(reclustering, order, tuple(group.files for group in groups))
+        return RewritePlan(reclustering, order, tuple(files))
 
     def _groups(self, candidates: RewriteCandidates) -> list[RewriteGroup]:
         least_saved = 2 / self.terms.pays_after
@@ -266,30 +271,29 @@ class _Judged:
         """The number of every file's partition."""
         return self._partitions[0]
 
-    def _shown(self, group: RewriteGroup, order: RowOrder, number: int) -> FileGroup:
+    def _shown(self, group: RewriteGroup, statement: str) -> FileGroup:
         listing, first = self.opened.listing, int(group.files[0])
-        paths = listing.paths.take(from_numpy(group.files)).to_pylist()
-        parts = zip(listing.partitions.fields, listing.partitions.values, strict=True)
-        values = [(field.name, values[first]) for field, values in parts]
-        full_paths = [self.opened.table.full_path(path) for path in paths]
-        files = RewrittenFiles(full_paths, values, self._tell(group.files))
         return FileGroup(
             partition=self._partitions[1][int(self.partition[first])],
-            files=tuple(paths),
+            files=tuple(listing.paths.take(from_numpy(group.files)).to_pylist()),
             bytes=int(listing.size[group.files].sum()),
             blocks=int(np.isin(self.every.file, group.files).sum()),
             bytes_now=group.bytes_now,
             bytes_then=group.bytes_then,
-            statement=self.rewriter.statement(files, order, number),
+            statement=statement,
         )
 
-    def _tell(self, files: np.ndarray) -> bool:
-        """Return whether the values of the columns that are constant in these files are those of no other file."""
+    def _files(self, files: np.ndarray) -> RewrittenFiles:
+        """Return files of one partition, with the values that they have in common."""
+        listing, first = self.opened.listing, int(files[0])
+        constant = [one for one in listing.constant_columns if one.known[first]]
         alike = np.ones(self.files, bool)
-        for values in self.opened.listing.partitions.values:
-            codes = values.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
-            alike &= codes == codes[files[0]]
-        return int(alike.sum()) == len(files)
+        for one in constant:
+            codes = one.values.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+            alike &= (codes == codes[first]) | ~one.known
+        paths = [self.opened.table.full_path(path) for path in listing.paths.take(from_numpy(files)).to_pylist()]
+        values = [(one.path, one.values[first]) for one in constant]
+        return RewrittenFiles(paths, values, int(alike.sum()) == len(files))
 
 
 def _asked_by(plan: PlannedScan, weight: float, files: int) -> AskedFiles:
