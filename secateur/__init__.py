@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from secateur.maintain.optimize import Optimized, optimize_index
     from secateur.maintain.refresh import Refreshed, refresh_index
     from secateur.maintain.register import register_index
+    from secateur.maintain.stream_listener import stream_listener
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
     from secateur.maintain.watch import Look, watch
+    from secateur.maintain.written import index_written
     from secateur.pruning.explain.advice import Advice
     from secateur.pruning.explain.reclustering import Reclustering
     from secateur.pruning.explain.tuning import Tuning
@@ -72,6 +74,7 @@ __all__ = [
     "enable",
     "evaluate",
     "has_token",
+    "index_written",
     "inspect",
     "last_plans",
     "open_table",
@@ -82,6 +85,7 @@ __all__ = [
     "register_index",
     "remove_reporter",
     "report_index",
+    "stream_listener",
     "tune",
     "vacuum_index",
     "verify_index",
@@ -113,7 +117,9 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.maintain.register": ("register_index",),
     "secateur.maintain.vacuum": ("drop_index", "vacuum_index"),
     "secateur.maintain.verify": ("Verification", "verify_index"),
+    "secateur.maintain.stream_listener": ("stream_listener",),
     "secateur.maintain.watch": ("Look", "watch"),
+    "secateur.maintain.written": ("index_written",),
 }
 
 

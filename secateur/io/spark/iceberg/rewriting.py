@@ -143,7 +143,7 @@ class OnlyChosen implements InvocationHandler {
 
 
 @dataclass(frozen=True)
-class ChosenFiles:
+class FileSetRewrite:
     """Data files of a table as it was when they were chosen."""
 
     spark: SparkSession
@@ -158,7 +158,7 @@ class ChosenFiles:
         assert rewritten == self.count, "the scan plans each of the files, or none"
 
 
-def choose(spark: SparkSession, table: IcebergSnapshot, paths: Sequence[str]) -> ChosenFiles:
+def choose(spark: SparkSession, table: IcebergSnapshot, paths: Sequence[str]) -> FileSetRewrite:
     """Choose data files of a table, by their paths as in manifests, for Iceberg's own action.
 
     Raises InvalidOption if the session cannot load the table for writing.
@@ -175,4 +175,4 @@ def choose(spark: SparkSession, table: IcebergSnapshot, paths: Sequence[str]) ->
             f"no Iceberg catalog of this session has the table {table.location}: open it by its name in Spark's "
             "catalog, open_table(name, spark=spark)"
         )
-    return ChosenFiles(spark, java, java.of(live_table(spark, name), "\0".join(paths)), len(set(paths)))
+    return FileSetRewrite(spark, java, java.of(live_table(spark, name), "\0".join(paths)), len(set(paths)))
