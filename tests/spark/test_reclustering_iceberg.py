@@ -226,6 +226,23 @@ def test_copies_of_a_directory_are_never_overwritten(spark: SparkSession, tmp_pa
         sec.plan_recluster(str(root), quoted(KEY), apply=True)
 
 
+def test_a_directory_that_changes_has_no_commit(spark: SparkSession, tmp_path: Path) -> None:
+    """A file that is overwritten after the plan was made: the copy has other rows than the plan's files had."""
+    root = tmp_path / "lake"
+    with small_row_groups(spark):
+        for part in range(4):
+            spark.sql(unordered(part)).coalesce(1).write.mode("append").parquet(str(root))
+    opened = opened_strictly(sec.open_table(str(root)))
+    rewriter = rewriter_of(opened.table)
+    plan = rewrite_plan(opened, rewriter, list(ordered_columns(opened, [quoted(KEY)])), [], Terms(None, 1000.0), 64)
+    (group,) = plan.files
+    one, other = (Path(path) for path in group.paths[:2])
+    one.write_bytes(other.read_bytes())
+    with pytest.raises(StalePlan, match=r"files were changed while they were copied to .*: remove it, and plan again"):
+        rewrite(spark, opened, rewriter, plan)
+    assert sorted(path.name for path in root.glob("*.parquet")) == sorted(Path(path).name for path in group.paths)
+
+
 def content(root: Path) -> Counter[tuple[object, ...]]:
     """All rows."""
     return Counter(tuple(row.values()) for row in sec.prune(str(root), "true").to_arrow().to_pylist())

@@ -31,6 +31,15 @@ class RewrittenFiles:
         )
 
 
+def can_be_written(value: pa.Scalar) -> bool:
+    """Whether SQL has a literal for a value: not for a time of day."""
+    try:
+        literal(value.as_py())
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def sql_columns(order: RowOrder) -> str:
     """Return the columns of an order as SQL, in back-quotes: parsers differ in what they take without."""
     return ", ".join(_sql(split_name(name)) for name in order.columns)

@@ -20,7 +20,7 @@ from secateur.io.scan.advise.block_samples import Sample, read_blocks, rows_true
 from secateur.io.scan.advise.bounds_plan import plan_of_all
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.tables.rewriter import Rewriter, RewrittenFiles
+from secateur.io.tables.rewriter import Rewriter, RewrittenFiles, can_be_written
 from secateur.pruning.explain.reclustering import FileGroup, OrderCost, Reclustering
 from secateur.pruning.predicate.bound import Field, columns
 from secateur.pruning.row_values import column
@@ -286,7 +286,7 @@ class _Judged:
     def _files(self, files: np.ndarray) -> RewrittenFiles:
         """Return files of one partition, with the values that they have in common."""
         listing, first = self.opened.listing, int(files[0])
-        constant = [one for one in listing.constant_columns if one.known[first]]
+        constant = [one for one in listing.constant_columns if one.known[first] and can_be_written(one.values[first])]
         alike = np.ones(self.files, bool)
         for one in constant:
             codes = one.values.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
