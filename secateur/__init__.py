@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from secateur.maintain.optimize import Optimized, optimize_index
     from secateur.maintain.refresh import Refreshed, refresh_index
     from secateur.maintain.register import register_index
+    from secateur.maintain.stream_listener import stream_listener
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
     from secateur.maintain.watch import Look, watch
+    from secateur.maintain.written import index_written
     from secateur.pruning.explain.advice import Advice
     from secateur.pruning.explain.reclustering import Reclustering
     from secateur.pruning.explain.tuning import Tuning
@@ -71,6 +73,7 @@ __all__ = [
     "enable",
     "evaluate",
     "has_token",
+    "index_written",
     "inspect",
     "last_plans",
     "open_table",
@@ -81,6 +84,7 @@ __all__ = [
     "register_index",
     "remove_reporter",
     "report_index",
+    "stream_listener",
     "tune",
     "vacuum_index",
     "verify_index",
@@ -116,7 +120,9 @@ _NAMES = {  # by module, which is imported when one of them is asked for: a firs
     "secateur.maintain.register": ("register_index",),
     "secateur.maintain.vacuum": ("drop_index", "vacuum_index"),
     "secateur.maintain.verify": ("Verification", "verify_index"),
+    "secateur.maintain.stream_listener": ("stream_listener",),
     "secateur.maintain.watch": ("Look", "watch"),
+    "secateur.maintain.written": ("index_written",),
 }
 
 

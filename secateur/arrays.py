@@ -22,6 +22,8 @@ _NUMBERS = {
     )
 }
 
+_AT_ONCE = 1 << 20  # elements that are compared at once
+
 
 def from_numpy(values: np.ndarray) -> pa.Array:
     """Return numbers of shape (n,) as an Arrow array; contiguous memory is shared."""
@@ -92,6 +94,33 @@ def text_parts(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.frombuffer(ends, dtype)[texts.offset : texts.offset + len(texts) + 1]
     whole = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     return offsets - offsets[0], whole[offsets[0] : offsets[-1]]
+
+
+def common_ends(a: pa.Array, b: pa.Array) -> tuple[int, int]:
+    """Return with how many equal texts two arrays begin, and with how many equal ones of the rest they end.
+
+    Both are of one type, and have no nulls.
+    """
+    ends, data = zip(text_parts(a), text_parts(b), strict=True)
+    n = min(len(a), len(b))
+    lengths = [np.diff(offsets) for offsets in ends]
+    first = _equal_at_start(lengths[0][:n], lengths[1][:n])
+    same = _equal_at_start(data[0][: ends[0][first]], data[1][: ends[1][first]])
+    first = min(first, int(np.searchsorted(ends[0], same, "right")) - 1)
+    rest = n - first
+    last = _equal_at_start(lengths[0][::-1][:rest], lengths[1][::-1][:rest])
+    tails = [part[::-1][: offsets[-1] - offsets[-1 - last]] for part, offsets in zip(data, ends, strict=True)]
+    from_end = ends[0][-1] - ends[0][::-1]
+    return first, min(last, int(np.searchsorted(from_end, _equal_at_start(*tails), "right")) - 1)
+
+
+def _equal_at_start(a: np.ndarray, b: np.ndarray) -> int:
+    """Return with how many equal elements two arrays of one length begin."""
+    for begin in range(0, len(a), _AT_ONCE):
+        differ = a[begin : begin + _AT_ONCE] != b[begin : begin + _AT_ONCE]
+        if differ.any():
+            return begin + int(differ.argmax())
+    return len(a)
 
 
 def _bits(array: pa.Array, buffer: int) -> np.ndarray:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secateur.amounts import bytes_of, require_amount
@@ -27,6 +29,8 @@ from secateur.tuning import logged_shape
 from secateur.workloads import workload
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from secateur.io.tables.open import Source
 
 PAYS_AFTER = 1000
@@ -45,15 +49,19 @@ def plan_recluster(
     sample_blocks: int = SAMPLE_BLOCKS,
     session_time_zone: str | None = None,
     ansi: bool | None = None,
+    apply: bool = False,
+    spark: SparkSession | None = None,
 ) -> Reclustering:
     """Choose the files of a table to rewrite together in another order, so that queries read less.
 
     Files are chosen within their partitions, where many share values of the columns, and only if the rewrite pays after
     `pays_after` queries. So files that are in order already, such as those rewritten before, are left alone.
-    Nothing is written: every group of files comes with the statement by which the table's own writer rewrites it. That
-    is Spark for a directory (it writes a copy beside it, which you put in place of the old files), ``OPTIMIZE`` for
-    Delta, which takes whole partitions, and ``rewrite_data_files`` for Iceberg. That procedure takes no list of files,
-    so there is a statement only for a group that is all of a table, opened by its catalog's name or in Spark's catalog.
+    Every group of files comes with the statement by which the table's own writer rewrites it. That is Spark for a
+    directory (it writes a copy beside it, which you put in place of the old files), ``OPTIMIZE`` for Delta, which takes
+    whole partitions, and ``rewrite_data_files`` for Iceberg. That procedure takes no list of files, so there is a
+    statement only for a group that is a whole table or a whole identity partition, of a table opened by its catalog's
+    name or in Spark's catalog. Nothing is written without `apply`, which rewrites exactly the files of each group:
+    Iceberg's action behind the procedure can.
 
     The orders are compared on sampled rows: sorted by the columns, each of them first, and along the curves of Z-order
     and Hilbert. The best that the table's writer can write is chosen. All figures are estimates of what a query is
@@ -77,6 +85,12 @@ def plan_recluster(
         The only kind of order to try: ``"sort"``, ``"zorder"`` or ``"hilbert"``.
     sample_blocks
         The most blocks sampled of the table.
+    apply
+        Run the rewrites with `spark`, one group after the other, each in a commit of its own. A commit of others that
+        conflicts ends this with StalePlan; the groups before it stay rewritten. Of a directory, copies are written
+        beside it, and the old files stay. The index is not refreshed.
+    spark
+        The session that writes; by default the one that is running.
 
     Returns
     -------
@@ -87,12 +101,16 @@ def plan_recluster(
     Raises
     ------
     InvalidOption
-        For columns whose values have no order or are the same in a whole file, for a budget that is no amount, and for
-        a format whose writer cannot be told what to rewrite.
+        For columns whose values have no order or that are the same in a whole file, for an amount that is none, and for
+        a format whose writer cannot be told what to rewrite. With `apply`, also without a session, and for one that
+        cannot write the table.
     UnknownColumn, AmbiguousColumn, InvalidPredicate
     StalePlan, InvalidParquet
         If data files are gone, were changed meanwhile, or cannot be read.
+    Also
+        With `apply`, what the table's writer raises.
     """
+    session = _session(spark) if apply else None
     names = [by] if isinstance(by, str) else list(by)
     chosen_curve = None if curve is None else _curve(curve)
     _require_amounts(budget_bytes, pays_after, names, sample_blocks)
@@ -104,7 +122,24 @@ def plan_recluster(
     settings = session_settings(session_time_zone, ansi)
     plans = _plans(opened, predicates, log, settings)
     rewriter = rewriter_of(opened.table)
-    return rewrite_plan(opened, rewriter, columns, plans, terms, sample_blocks).reclustering
+    plan = rewrite_plan(opened, rewriter, columns, plans, terms, sample_blocks)
+    if session is None:
+        return plan.reclustering
+    from secateur.io.spark.rewriting import rewrite  # PySpark may be missing
+
+    rewrite(session, opened, rewriter, plan)
+    return replace(plan.reclustering, applied=True)
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    """Return the given session, or the one that is running. Raises InvalidOption if there is none."""
+    if spark is None and "pyspark" in sys.modules:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise InvalidOption("apply=True rewrites files by Spark, and no session is running: pass spark=")
+    return spark
 
 
 def _curve(name: str) -> Curve:

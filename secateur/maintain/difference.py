@@ -47,7 +47,7 @@ def difference(
     sizes = {file.name: file.size for file in stored if file.name not in broken}
     before = snapshot.as_segments()
     entries = before.files
-    file = file_of_entry(listing, entries)
+    file = file_of_entry(listing, entries, snapshot.by_path)
     known = file >= 0  # even if the segment is lost
     is_live = known & _are_there(sizes, before)[entries.segment]
     is_live[is_live] = usable[file[is_live]]

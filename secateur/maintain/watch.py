@@ -91,16 +91,16 @@ def watch(
         raise InvalidOption("there is no table to watch")
     if not interval > 0:
         raise InvalidOption(f"interval is {interval}; give the seconds between two looks, more than 0")
-    watched = [_Watched(table, spark, interval, vacuum) for table in tables]
+    watched = [Watched(table, spark, interval, vacuum) for table in tables]
     return _looks_once(watched) if once else _looks(watched, stop or threading.Event())
 
 
-def _looks_once(watched: Sequence[_Watched]) -> Iterator[Look]:
+def _looks_once(watched: Sequence[Watched]) -> Iterator[Look]:
     for table in watched:
         yield table.look(again=False)
 
 
-def _looks(watched: Sequence[_Watched], stop: threading.Event) -> Iterator[Look]:
+def _looks(watched: Sequence[Watched], stop: threading.Event) -> Iterator[Look]:
     while not stop.is_set():
         table = min(watched, key=lambda table: table.due)
         if not stop.wait(max(0.0, table.due - time.monotonic())):
@@ -109,7 +109,7 @@ def _looks(watched: Sequence[_Watched], stop: threading.Event) -> Iterator[Look]
                 yield look
 
 
-class _Watched:
+class Watched:
     """A table that is looked at again and again."""
 
     def __init__(self, source: Table | Source, spark: SparkSession | None, interval: float, vacuum: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType, TimeType
+from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur import plan_log
 from secateur.cli import main
 from secateur.errors import InvalidOption, UnknownColumn
+from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.tables import write_file
 
 FILES, ROWS, BLOCK = 16, 2_000, 200
@@ -197,3 +204,45 @@ def test_the_plan_is_shown_and_is_data(tmp_path: Path) -> None:
     table = plan.to_table()
     assert table["file"].to_pylist() == list(plan.groups[0].files)
     assert table["pays_after"][0].as_py() == plan.groups[0].pays_after > 1
+
+
+def test_without_a_session_nothing_is_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(InvalidOption, match="no session is running: pass spark="):
+        sec.plan_recluster(str(tmp_path), "ts", apply=True)
+
+
+@pytest.mark.parametrize("column", ["day", "at"])
+def test_statements_of_identity_partitions(tmp_path: Path, column: str) -> None:
+    """They name a whole partition, unless files of an older spec may have its values, or SQL cannot write them."""
+    schema = Schema(
+        NestedField(1, "ts", LongType()), NestedField(2, "day", StringType()), NestedField(3, "at", TimeType())
+    )
+    table = catalog_in(tmp_path).create_table("db.days", schema)
+    with table.update_spec() as update:
+        update.add_field(column, IdentityTransform(), "part")
+    append_unordered(table)
+    groups = sec.plan_recluster(sec.open_table(table), "ts").groups
+    assert len(groups) == 2
+    wheres = {f"where => '`day` = {value}'" for value in ("\\'it\\\\\\'s\\'", "\\'b\\'")}
+    for group in groups:
+        if column == "at":
+            assert group.statement.startswith("-- none"), "Spark has no time of day"
+        else:
+            assert any(where in group.statement for where in wheres), group.statement
+    with table.update_spec() as update:
+        update.remove_field("part")
+    append_unordered(table)
+    for group in sec.plan_recluster(sec.open_table(table), "ts").groups:
+        assert group.statement.startswith("-- none"), "files without a partition may hold any value"
+
+
+def append_unordered(table: PyIcebergTable) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(4):
+        data = {
+            "ts": rng.integers(0, 10**9, 4_000),
+            "day": ["it's", "b"] * 2_000,
+            "at": pa.array([dt.time(1), dt.time(2)] * 2_000, pa.time64("us")),
+        }
+        table.append(pa.table(data))

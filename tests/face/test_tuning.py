@@ -113,6 +113,26 @@ def test_logged_literals_are_used(lake: str, log: Path, monkeypatch: pytest.Monk
     assert sec.tune(lake, budget=EVERYTHING).shapes[0].note == "literals drawn from the table"
 
 
+def test_narrow_ranges_get_ordered_postings(lake: str, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a column by which the table is not clustered, where they fit; look-ups of single values need less."""
+    monkeypatch.setenv(plan_log.LITERALS_VARIABLE, "1")
+    asked = "item BETWEEN 500000000 AND 500500000"
+    ask(lake, asked, asked, "user = 500000000")
+    rows = sec.prune(lake, asked).to_arrow().sort_by("ts")
+    tuning = sec.tune(lake, budget=EVERYTHING, apply=True)
+    structures = {item.column: item.structure for item in tuning.to_build}
+    assert structures["item"] == "ordered postings"
+    assert structures["user"] in ("bloom", "postings")
+    assert {"postings={'item': 'ordered'}" in item.call for item in tuning.to_build} == {True, False}
+    assert (
+        bytes_read(lake, asked) * FILES * BLOCKS
+        <= 2 * rows.num_rows * sec.prune(lake, "true").report.stages[0].before.bytes
+    )
+    assert sec.prune(lake, asked, strict=True).to_arrow().sort_by("ts") == rows
+    assert names(sec.tune(lake, budget=EVERYTHING).to_keep) == names(tuning.to_build)
+    assert ("ordered postings", "item") not in names(sec.tune(lake, budget=1_000).to_keep)
+
+
 def test_both_sides_of_or_are_indexed_or_none(lake: str, log: Path) -> None:
     ask(lake, "user = 1 OR item = 1")
     both = sec.tune(lake, budget=EVERYTHING)

@@ -64,3 +64,29 @@ def test_text_parts(values: list[str], chosen: tuple[int, int], large: bool) -> 
     offsets, data = arrays.text_parts(array)
     texts = [data[a:b].tobytes().decode() for a, b in pairwise(offsets)]
     assert texts == array.to_pylist()
+
+
+SHORT = st.lists(st.text("ab", max_size=2), max_size=8)
+
+
+@given(SHORT, SHORT, SHORT, SHORT, st.integers(0, 3), st.booleans())
+def test_common_ends(
+    start: list[str], one: list[str], other: list[str], end: list[str], skipped: int, large: bool
+) -> None:
+    """Also of slices of longer arrays, and of empty texts."""
+    type_ = pa.large_string() if large else pa.string()
+    a, b = [*start, *one, *end], [*start, *other, *end]
+    first = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    rest = min(len(a), len(b)) - first
+    pairs = list(zip(a[::-1][:rest], b[::-1][:rest], strict=True))
+    last = next((i for i, (x, y) in enumerate(pairs) if x != y), rest)
+    before = pa.array(["long before"] * skipped + a, type_)[skipped:]
+    assert arrays.common_ends(before, pa.array(b, type_)) == (first, last)
+
+
+def test_common_ends_of_many_bytes() -> None:
+    """More than are compared at once, with a difference in each part."""
+    texts = [f"{i:030}" for i in range(100_000)]
+    for at in (0, 34_000, 99_999):
+        changed = pa.array([*texts[:at], texts[at][:-1] + "x", *texts[at + 1 :]], pa.large_string())
+        assert arrays.common_ends(pa.array(texts, pa.large_string()), changed) == (at, len(texts) - at - 1)

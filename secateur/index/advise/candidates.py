@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from secateur.index.build.options import NGRAM_BYTES
+from secateur.index.build.options import NGRAM_BYTES, hashed_type
 from secateur.index.filters.ngrams import LEAST_GRAM
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOption, name_of
+from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, Filter, FilterOption, name_of
 from secateur.index.read.lookup import parts_to_look_up
 from secateur.pruning.explain.explanation import STRUCTURES
-from secateur.pruning.predicate.bound import Field, Leaf, Within
+from secateur.pruning.predicate.bound import Field, Leaf, Within, is_expression
 from secateur.pruning.questions import Question, Ranges, Texts, Values, questions
 from secateur.values import Kind, kind_of
 
@@ -36,6 +36,8 @@ class Offer:
                 setting: object = {name: "native"}
             case FilterOption(rows=True):
                 setting = {name: "rows"}
+            case FilterOption(kind="ordered"):
+                return f"{STRUCTURES[POSTINGS]}={ {name: 'ordered'} }"
             case FilterOption(kind="ngram", folded=True):
                 setting = {name: {"n": option.gram, "fold": True}}
             case FilterOption(kind="ngram") if option.gram != NGRAM_BYTES:
@@ -50,6 +52,19 @@ class Offer:
 def offers(leaf: Leaf) -> list[Offer]:
     """Return the distinct filters that could rule out a block for a leaf."""
     return list(dict.fromkeys(offer for question in questions(leaf) for offer in _offers(question)))
+
+
+def range_offers(leaf: Leaf) -> list[Offer]:
+    """Return ordered postings for a leaf that asks for ranges of values, not for single ones: they take most bytes."""
+    asked = questions(leaf)
+    if any(isinstance(question, Values) for question in asked):
+        return []
+    columns = dict.fromkeys(question.column for question in asked if isinstance(question, Ranges))
+    return [
+        Offer(column, FilterOption(ORDERED, name_of(column.path)))
+        for column in columns
+        if not is_expression(column.path) and hashed_type(column.type) == column.type
+    ]
 
 
 def _offers(question: Question) -> Iterator[Offer]:
@@ -76,6 +91,8 @@ def serves(option: FilterOption, question: Question) -> bool:
             )
         case Values():
             return option.kind in (BLOOM, POSTINGS)
+        case Ranges():
+            return option.kind == ORDERED
         case _:
             return False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from statistics import fmean
@@ -24,27 +24,34 @@ from secateur.index.filters.bloom import GROUP, bits_for, rate_for
 from secateur.index.filters.bloom_matrix import WORD
 from secateur.index.filters.hashing import DistinctHashes, hash_keys
 from secateur.index.filters.ngrams import hash_parts
-from secateur.index.model import BLOOM, NGRAM, POSTINGS
+from secateur.index.filters.ordered import PAGE
+from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS
 from secateur.index.read.lookup import parts_to_look_up
+from secateur.index.read.ordered_lookup import LEAST_PAGES, MOST_SHARE
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
 from secateur.index.zones.gaps import Gaps as BlockGaps
 from secateur.pruning.predicate.bound import Leaf
 from secateur.pruning.questions import Question, Ranges, Values, questions
 from secateur.pruning.zones import Gaps
-from secateur.values import Kind, ordered_kind
+from secateur.values import Kind, keys_of, ordered_kind
+
+ENTRY_BYTES = 7  # of ordered postings, measured of random doubles; other values take 3 to 7
 
 
 @dataclass(frozen=True)
 class SimulatedFilter:
     """What one filter over one block would answer."""
 
-    count: int | None  # distinct hashes; None if there are too many for a filter
+    count: int | None  # distinct hashes, or values that have an entry; None if there are too many for a filter
     may_hold: Mapping[Leaf, bool]  # by leaf: whether the block may hold what it asks for
+    hits: Mapping[Leaf, int] = field(default_factory=dict)  # entries of ordered postings that it asks for
 
 
 def simulated_filter(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> SimulatedFilter:
     """Simulate a filter over a block's values for some leaves that it serves, at least one."""
     of_leaf = {leaf: [question for question in questions(leaf) if serves(offer.option, question)] for leaf in asked}
+    if offer.option.kind == ORDERED:
+        return _simulated_postings(of_leaf, elements(values))
     distinct = DistinctHashes()
     add_hashes(filter_of(offer.option, of_leaf[asked[0]][0]), elements(values), distinct)
     hashes = distinct.distinct()
@@ -59,8 +66,35 @@ def simulated_filter(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> S
     )
 
 
+def _simulated_postings(asked: Mapping[Leaf, Sequence[Question]], values: pa.Array) -> SimulatedFilter:
+    """Simulate ordered postings over a block's values."""
+    known = values.drop_null()
+    keys = keys_of(known)
+    hits = {
+        leaf: min(int(question.ranges.contains(keys).sum()) for question in of_leaf if isinstance(question, Ranges))
+        for leaf, of_leaf in asked.items()
+    }
+    return SimulatedFilter(len(known), {leaf: count > 0 for leaf, count in hits.items()}, hits)
+
+
+def are_too_many(simulated: Sequence[SimulatedFilter], leaf: Leaf, blocks: int) -> bool:
+    """Whether ordered postings of a table leave a leaf to bounds, as its ranges hold so many of their entries.
+
+    Parameters
+    ----------
+    simulated
+        Those of the sampled blocks.
+    blocks
+        In the table.
+    """
+    entries = sum(one.count or 0 for one in simulated)
+    share = sum(one.hits[leaf] for one in simulated) / max(entries, 1)
+    pages = entries / len(simulated) * min(segment_size(blocks), blocks) / PAGE
+    return share > MOST_SHARE and share * pages > LEAST_PAGES
+
+
 def _may_hold(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
-    if isinstance(question, Ranges):  # nothing is offered for them
+    if isinstance(question, Ranges):  # ordered postings alone serve them
         return True
     if isinstance(question, Values):
         kind = ordered_kind(question.type)
@@ -144,6 +178,8 @@ def bytes_of(offer: Offer, column: Sampled, filters: Sequence[SimulatedFilter]) 
     """
     if offer.option.kind == POSTINGS:
         return column.postings_bytes
+    if offer.option.kind == ORDERED:
+        return ceil(column.blocks * fmean(one.count or 0 for one in filters) * ENTRY_BYTES) if filters else 0
     rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
     sizes = Counter(bits_for(simulated.count, rate) for simulated in filters if simulated.count)
     blocks = {bits: ceil(column.blocks * count / len(filters)) for bits, count in sizes.items()}

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import common_ends, from_numpy
 from secateur.errors import IndexFault
 from secateur.index.segments.segment_table import FileCounts, FileTable
 from secateur.index.segments.snapshot import LEAST_BLOCK, Snapshot
@@ -242,7 +243,7 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
     If the live files' id equals the snapshot's listing id, the stored match is used without comparing.
     """
     entries = snapshot.file_counts
-    matched = snapshot.live if live.id == snapshot.listing_id else matching(live, snapshot.files)
+    matched = snapshot.live if live.id == snapshot.listing_id else matching(live, snapshot.files, snapshot.by_path)
     known = np.zeros(len(live.size), bool)
     known[matched[matched >= 0]] = True
     _require_room(live, entries, matched)
@@ -266,28 +267,53 @@ def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> 
         )
 
 
-def matching(live: LiveFiles, entries: FileTable) -> np.ndarray:
+def matching(live: LiveFiles, entries: FileTable, by_path: np.ndarray | None = None) -> np.ndarray:
     """Return the live file of every entry; -1 where no live file has its identity, or an earlier entry has it, too."""
-    return _first_of_each(file_of_entry(live, entries))
+    return _first_of_each(file_of_entry(live, entries, by_path))
 
 
-def file_of_entry(live: LiveFiles, entries: FileTable) -> np.ndarray:
+def file_of_entry(live: LiveFiles, entries: FileTable, by_path: np.ndarray | None = None) -> np.ndarray:
     """Return the live file of every entry: int64; -1 where no live file has its identity."""
-    file = alike(live, entries)
+    file = alike(live, entries, by_path)
     same = file >= 0
     same[same] = entries.witness[same] == live.known_as[file[same]]
     return np.where(same, file, -1)
 
 
-def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:
-    """Match every entry with a live file by path, size and modification time, ignoring the witness; -1: no match."""
-    entry = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
-    candidate = pc.fill_null(entry, -1).to_numpy().astype(np.int64)
+def alike(live: LiveFiles, entries: FileTable, by_path: np.ndarray | None = None) -> np.ndarray:
+    """Match every entry with a live file by path, size and modification time, ignoring the witness; -1: no match.
+
+    `by_path` is the order of the entries by path. With it, a table that has changed little takes little.
+    """
+    paths = live.paths.cast(pa.large_string())
+    candidate = _places(entries.path, paths) if by_path is None else _places_nearby(entries.path, paths, by_path)
     same = candidate >= 0
     same[same] = (entries.size[same] == live.size[candidate[same]]) & (
         entries.stamp[same] == live.stamp[candidate[same]]
     )
     return np.where(same, candidate, -1)
+
+
+def _places(wanted: pa.Array, paths: pa.Array) -> np.ndarray:
+    """Return where each of some texts is among paths; -1 where it is not."""
+    at: np.ndarray = pc.fill_null(pc.index_in(wanted, value_set=paths), -1).to_numpy().astype(np.int64)
+    return at
+
+
+def _places_nearby(wanted: pa.Array, paths: pa.Array, order: np.ndarray) -> np.ndarray:
+    """Return the same, hashing only what differs from the paths, in an order of the texts that is that of the paths.
+
+    In another order it is right too, but a text may be missed that equals a path where the two agree.
+    """
+    ordered = wanted.take(from_numpy(order))
+    first, last = common_ends(ordered, paths)
+    at = np.empty(len(order), np.int64)
+    at[order[:first]] = np.arange(first)
+    at[order[len(order) - last :]] = np.arange(len(paths) - last, len(paths))
+    begin, end = max(first - 1, 0), min(len(paths) - last + 1, len(paths))  # its neighbours may be there twice
+    middle = _places(ordered[first : len(order) - last], paths[begin:end])
+    at[order[first : len(order) - last]] = np.where(middle >= 0, middle + begin, -1)
+    return at
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:

@@ -199,6 +199,13 @@ class Snapshot:
         """The live file of every file, if the live files' id is `listing_id`: its position when sorted by path."""
         return self._file_arrays[-1]
 
+    @property
+    def by_path(self) -> np.ndarray:
+        """The order of the files by path."""
+        order = np.empty(len(self.live), np.int64)
+        order[self.live] = np.arange(len(order))
+        return order
+
     @cached_property
     def _file_arrays(self) -> list[np.ndarray]:
         arrays = self._arrays("files", 7 * (_INT64,) + (np.dtype("<i4"), _INT64))

@@ -117,9 +117,25 @@ class Listing(NamesOnly):
         """The columns that are not in the files."""
         return tuple(field.name for field in self.partitions.fields)
 
+    @property
+    def constant_columns(self) -> list[ConstantColumn]:
+        """The columns of which the table's metadata says that they have one value in a file, and which."""
+        every = np.ones(len(self.size), bool)
+        parts = zip(self.partitions.fields, self.partitions.values, strict=True)
+        return [ConstantColumn((field.name,), values, every) for field, values in parts]
+
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """Return the delete files, and how far they apply to some files, given ascending."""
         return DeleteCounts()
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantColumn:
+    """A column with one value in every row of a file, for the files that are known to be so."""
+
+    path: tuple[str, ...]
+    values: pa.Array
+    known: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ class Reclustering:
     groups: tuple[FileGroup, ...]
     bytes_now: float  # that a query reads of the whole table
     sampled: int  # blocks that were read
+    done: str  # what is to be said when the groups are rewritten
     applied: bool = False
 
     @property
@@ -111,7 +112,7 @@ class Reclustering:
             lines += [f"  {number}. {counted}: {reads}, {pays}", f"     {_cut(group.statement)}"]
         if len(self.groups) > MOST_SHOWN:
             lines.append(f"  and {len(self.groups) - MOST_SHOWN:,} more groups")
-        lines.append("rewritten" if self.applied else "nothing was changed")
+        lines.append(self.done if self.applied else "nothing was changed")
         return "\n".join(lines)
 
 

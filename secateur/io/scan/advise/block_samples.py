@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import OldCalendar, UnsupportedPredicate
-from secateur.index.advise.candidates import Offer, gap_columns, offers
+from secateur.index.advise.candidates import Offer, gap_columns, offers, range_offers
 from secateur.index.advise.simulate import (
     SimulatedFilter,
     sample_of_column,
@@ -136,7 +136,7 @@ def what_to_try(whole: Plan, plans: Sequence[Plan]) -> Tried:
     asked = dict.fromkeys(leaf for plan in plans for leaf in leaves(plan.predicate))
     served: dict[Offer, list[Leaf]] = {}
     for leaf in asked:
-        for offer in offers(leaf):
+        for offer in (*offers(leaf), *range_offers(leaf)):
             if (".".join(offer.column.path), offer.structure) not in kept and offer.column.path[0] not in outside:
                 served.setdefault(offer, []).append(leaf)
     gaps = dict.fromkeys(field for leaf in asked for field in gap_columns(leaf))

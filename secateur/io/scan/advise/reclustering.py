@@ -21,7 +21,7 @@ from secateur.io.scan.advise.ranked_column import RankedColumn
 from secateur.io.scan.advise.rewritten_files import TableFiles
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.tables.rewriter import Rewriter
+from secateur.io.tables.rewriter import Rewriter, RewrittenFiles
 from secateur.pruning.explain.reclustering import OrderCost, Reclustering
 from secateur.pruning.predicate.bound import Field, columns
 
@@ -47,11 +47,11 @@ class WeightedPlan:
 
 @dataclass(frozen=True, eq=False)
 class RewritePlan:
-    """Which files of a table to rewrite: what users see, and by group the numbers of the files in the listing."""
+    """Which files of a table to rewrite: what users see, and what the table's writer takes, group by group."""
 
     reclustering: Reclustering
     order: RowOrder
-    files: tuple[np.ndarray, ...]
+    files: tuple[RewrittenFiles, ...]
 
 
 def rewrite_plan(
@@ -111,6 +111,7 @@ class _Judged:
         order = next((one for one in best_first if one in self.writable), self.writable[0])
         best = by_order.get(order)
         groups = [] if best is None else self._groups(best)
+        files = [self.files.rewritten(group.files) for group in groups]
         reclustering = Reclustering(
             table=self.files.opened.table.location,
             queries=self._queries,
@@ -118,11 +119,15 @@ class _Judged:
             budget=self.terms.budget,
             order=str(order),
             orders=tuple(OrderCost(str(one), then[one], one in self.writable) for one in best_first),
-            groups=tuple(self.files.described(group, order, number) for number, group in enumerate(groups, 1)),
+            groups=tuple(
+                self.files.described(group, self.files.rewriter.statement(of_group, order, number))
+                for number, (group, of_group) in enumerate(zip(groups, files, strict=True), 1)
+            ),
             bytes_now=0.0 if best is None else best.of_all()[0],
             sampled=self.sampled,
+            done=self.files.rewriter.done,
         )
-        return RewritePlan(reclustering, order, tuple(group.files for group in groups))
+        return RewritePlan(reclustering, order, tuple(files))
 
     def _groups(self, candidates: RewriteCandidates) -> list[RewriteGroup]:
         least_saved = 2 / self.terms.pays_after

@@ -9,9 +9,8 @@ import numpy as np
 
 from secateur.arrays import from_numpy
 from secateur.index.advise.rewrite_groups import RewriteGroup
-from secateur.index.advise.row_orders import RowOrder
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.tables.rewriter import Rewriter, RewrittenFiles
+from secateur.io.tables.rewriter import Rewriter, RewrittenFiles, can_be_written
 from secateur.pruning.explain.reclustering import FileGroup
 from secateur.pruning.statistics import Blocks
 
@@ -53,28 +52,27 @@ class TableFiles:
         ]
         return number.reshape(-1), texts
 
-    def described(self, group: RewriteGroup, order: RowOrder, number: int) -> FileGroup:
-        """Describe the n-th group of files, and the statement that rewrites them in an order."""
+    def rewritten(self, files: np.ndarray) -> RewrittenFiles:
+        """Return files of one partition, with the values that they have in common."""
+        listing, first = self.opened.listing, int(files[0])
+        constant = [one for one in listing.constant_columns if one.known[first] and can_be_written(one.values[first])]
+        alike = np.ones(self.count, bool)
+        for one in constant:
+            codes = one.values.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+            alike &= (codes == codes[first]) | ~one.known
+        paths = [self.opened.table.full_path(path) for path in listing.paths.take(from_numpy(files)).to_pylist()]
+        values = [(one.path, one.values[first]) for one in constant]
+        return RewrittenFiles(paths, values, int(alike.sum()) == len(files))
+
+    def described(self, group: RewriteGroup, statement: str) -> FileGroup:
+        """Describe a group of files, with the statement that rewrites them."""
         listing, first = self.opened.listing, int(group.files[0])
-        paths = listing.paths.take(from_numpy(group.files)).to_pylist()
-        parts = zip(listing.partitions.fields, listing.partitions.values, strict=True)
-        values = [(field.name, values[first]) for field, values in parts]
-        full_paths = [self.opened.table.full_path(path) for path in paths]
-        files = RewrittenFiles(full_paths, values, self._are_whole(group.files))
         return FileGroup(
             partition=self._partitions[1][int(self.partition[first])],
-            files=tuple(paths),
+            files=tuple(listing.paths.take(from_numpy(group.files)).to_pylist()),
             bytes=int(listing.size[group.files].sum()),
             blocks=int(np.isin(self.every.file, group.files).sum()),
             bytes_now=group.bytes_now,
             bytes_then=group.bytes_then,
-            statement=self.rewriter.statement(files, order, number),
+            statement=statement,
         )
-
-    def _are_whole(self, files: np.ndarray) -> bool:
-        """Return whether the values of the columns that are constant in these files are those of no other file."""
-        alike = np.ones(self.count, bool)
-        for values in self.opened.listing.partitions.values:
-            codes = values.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
-            alike &= codes == codes[files[0]]
-        return int(alike.sum()) == len(files)

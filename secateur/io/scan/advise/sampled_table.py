@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from secateur.index.advise.candidates import Offer
-from secateur.index.advise.simulate import Sampled, bytes_of, false_positives, gaps_of, gaps_over
+from secateur.index.advise.simulate import Sampled, are_too_many, bytes_of, false_positives, gaps_of, gaps_over
+from secateur.index.model import ORDERED
 from secateur.io.scan.advise.block_samples import Facts, Place, Sample, Tried
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.explain.advice import Amount, estimated
@@ -72,13 +73,17 @@ class SampledTable:
                 offer: {
                     leaf: np.array([not self.facts[p].filters[offer].may_hold[leaf] for p in sample.places], bool)
                     for leaf in sample.leaves
-                    if leaf in served
+                    if leaf in served and not self._are_too_many(offer, leaf)
                 }
                 for offer, served in self.tried.filters.items()
                 if any(leaf in served for leaf in sample.leaves)
             }
             for sample in self.samples
         ]
+
+    def _are_too_many(self, offer: Offer, leaf: Leaf) -> bool:
+        simulated = [facts.filters[offer] for facts in self.facts.values()]
+        return offer.option.kind == ORDERED and are_too_many(simulated, leaf, len(self.every))
 
     @cached_property
     def gaps_of_plan(self) -> list[dict[Field, Gaps]]:

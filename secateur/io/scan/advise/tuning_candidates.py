@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from secateur.index.advise.candidates import Offer, gap_columns, gaps_argument, offers, serves
+from secateur.index.advise.candidates import Offer, gap_columns, gaps_argument, offers, range_offers, serves
 from secateur.index.model import BuildOptions, FilterOption, name_of
 from secateur.index.segments.named_columns import called_in_table
 from secateur.io.scan.advise.block_samples import Plan, Tried
@@ -116,7 +116,8 @@ def _offers(asked: Sequence[Leaf], existing: Sequence[Existing]) -> Iterator[Off
         ]
         yield from there
         kinds = {(offer.column, offer.option.kind) for offer in there}
-        yield from (offer for offer in offers(leaf) if (offer.column, offer.option.kind) not in kinds)
+        offered = (*offers(leaf), *range_offers(leaf))
+        yield from (offer for offer in offered if (offer.column, offer.option.kind) not in kinds)
 
 
 def _served(offer: Offer, asked: Sequence[Leaf]) -> list[Leaf]:

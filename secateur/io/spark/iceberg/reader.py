@@ -14,22 +14,17 @@ from __future__ import annotations
 import contextlib
 import uuid as uuids
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
-from py4j.java_gateway import JavaClass, JavaGateway
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from secateur.errors import StalePlan
-from secateur.io.spark.version import java_source, settings_of, staged_by
+from secateur.io.spark.iceberg.compiled import CATALOGS, JAVA_ERRORS, compiled
+from secateur.io.spark.version import settings_of, staged_by
 
-__all__ = ["find_table", "read_tasks"]
+__all__ = ["find_table", "live_table", "read_tasks"]
 
-_JAVA_ERRORS = (Py4JError, PySparkException)
 _CATALOG = "spark.sql.catalog."
-_CATALOGS = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")  # columns of a staged scan of a version 3 table
 
 # Janino needs raw types, without lambdas or inferred type arguments.
@@ -160,10 +155,15 @@ def find_table(spark: SparkSession, identifier: tuple[str, ...] | None, location
     if java is None:
         return None
     for name in _names(spark, identifier, location):
-        with contextlib.suppress(*_JAVA_ERRORS):  # no such catalog, table or metadata there
+        with contextlib.suppress(*JAVA_ERRORS):  # no such catalog, table or metadata there
             if java.uuid(spark._jsparkSession, name) == uuid:
                 return name
     return None
+
+
+def live_table(spark: SparkSession, name: str) -> Any:
+    """Return Iceberg's object of a table as it is now; `name` comes from :func:`find_table`."""
+    return _java(spark).load(spark._jsparkSession, name)
 
 
 def read_tasks(spark: SparkSession, name: str, tasks: Sequence[str], schema_id: int | None = None) -> DataFrame:
@@ -212,7 +212,7 @@ def _without_catalog(identifier: tuple[str, ...], catalog: str) -> Iterator[tupl
 
 def _iceberg_catalogs(spark: SparkSession) -> list[str]:
     settings = settings_of(spark)
-    names = [key.removeprefix(_CATALOG) for key, value in settings.items() if value in _CATALOGS]
+    names = [key.removeprefix(_CATALOG) for key, value in settings.items() if value in CATALOGS]
     return sorted(name for name in names if "." not in name and not name.startswith("default_"))
 
 
@@ -222,25 +222,4 @@ def _quoted(parts: Sequence[str]) -> str:
 
 def _java(spark: SparkSession) -> Any:
     """Return the Java object that stages tasks; None if the session is remote or no Iceberg runtime loads."""
-    if not hasattr(spark, "_jsparkSession"):
-        return None
-    return _compiled(spark.sparkContext._gateway)
-
-
-@lru_cache(maxsize=1)
-def _compiled(gateway: JavaGateway) -> Any:
-    jvm = gateway.jvm
-    manager = jvm.org.apache.iceberg.spark.ScanTaskSetManager
-    if not isinstance(manager, JavaClass):
-        return None
-    try:
-        loader = manager.get().getClass().getClassLoader()
-        # Fails in other versions of Spark: the methods of this class refer to Spark classes that they lack.
-        jvm.java.lang.Class.forName(_CATALOGS[0], True, loader)
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setTargetVersion(8)
-        compiler.setParentClassLoader(loader)
-        compiler.cook(java_source(_SOURCE))
-        return compiler.getClassLoader().loadClass("secateur.iceberg.StagedTasks").newInstance()
-    except _JAVA_ERRORS:
-        return None
+    return compiled(spark, _SOURCE, "secateur.iceberg.StagedTasks")

@@ -17,6 +17,7 @@ class DeltaRewriter:
     location: str
     whole_partitions: bool = True
     orders_values: bool = False
+    done: str = "rewritten; refresh the index now"
 
     def orders(self, columns: Sequence[str]) -> list[RowOrder]:
         """Return the order by each column alone, and the Z-order of all."""

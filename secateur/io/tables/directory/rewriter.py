@@ -18,6 +18,7 @@ class DirectoryRewriter:
     location: str
     whole_partitions: bool = False
     orders_values: bool = False
+    done: str = "copies are written; put them in place of the old files, then refresh the index"
 
     def orders(self, columns: Sequence[str]) -> list[RowOrder]:
         """Return the sorted orders: Spark has no function that makes a curve of columns of any type."""

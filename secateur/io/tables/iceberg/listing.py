@@ -27,7 +27,7 @@ from secateur.io.tables.iceberg.partition_transforms import (
     source_bounds,
     typed,
 )
-from secateur.io.tables.listing import DeleteCounts, Listing
+from secateur.io.tables.listing import ConstantColumn, DeleteCounts, Listing
 from secateur.io.tables.projection import is_uuid, uuid_texts
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
@@ -274,6 +274,15 @@ class IcebergListing(Listing):
             [values.take(chosen) for values in self._partition_constants.values()],
             [*map(str, self._partition_constants)],
         )
+
+    @property
+    def constant_columns(self) -> list[ConstantColumn]:
+        """The columns of identity partitions."""
+        path_of = {field_id: path for path, field_id in self._ids.items()}
+        return [
+            ConstantColumn(path_of[field_id], pc.struct_field(values, 0), present(values))
+            for field_id, values in self._partition_constants.items()
+        ]
 
     @cached_property
     def _partition_constants(self) -> dict[int, pa.StructArray]:

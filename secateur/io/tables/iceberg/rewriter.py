@@ -9,7 +9,10 @@ from secateur.index.advise.row_orders import Curve, RowOrder, orders_by
 from secateur.io.tables.rewriter import RewrittenFiles, sql_columns
 from secateur.pruning.predicate.nodes import quoted_name
 
-NO_STATEMENT = "-- none: Iceberg's procedure takes no list of files, only a whole table by its name in a catalog"
+NO_STATEMENT = (
+    "-- none: Iceberg's procedure takes no list of files, only a whole table by its name in a catalog, or a whole "
+    "identity partition; apply=True rewrites these files"
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class IcebergRewriter:
     identifier: tuple[str, ...] | None  # the catalog's name first
     whole_partitions: bool = False
     orders_values: bool = True
+    done: str = "rewritten; refresh the index now"
 
     def orders(self, columns: Sequence[str]) -> list[RowOrder]:
         """Return the sorted orders and the Z-order; Hilbert's curve came with Iceberg 1.12."""
