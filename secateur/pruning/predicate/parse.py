@@ -182,6 +182,8 @@ def _require_condition_on_rows(tree: exp.Condition) -> None:
                 what = "a window function: a predicate, as after WHERE, is about a single row"
             case exp.Anonymous(this=str(name)) if name.lower() in _AGGREGATES:
                 what = "an aggregate: a predicate, as after WHERE, is about a single row"
+            case exp.In() if not any(node.args.get(name) for name in node.args.keys() - {"this"}):
+                what = "a list without values, which Spark's parser refuses; `col.isin([])` is FALSE on every row"
             case _:
                 continue
         raise InvalidPredicate(f"{node.sql(Dialect)} is {what}")
