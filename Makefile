@@ -21,6 +21,8 @@ OLDEST_SPARK := 4.1.4
 SPARK35 ?= .venv-3.5
 SPARK35_SPARK := 3.5.9
 SPARK35_PYTHON = $(shell python3.11 -c '' 2>/dev/null && echo python3.11)  # the newest that Spark 3.5 is made for
+NPM := $(shell command -v npm 2>/dev/null)
+AZURITE := azurite@3.37.0
 NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_spark_3.py \
     laws/sql/test_front_ends.py)
 NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
@@ -37,7 +39,7 @@ NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_d
     test_reclustering_delta.py)  # whose jar no other session gets
 NEEDS_DELTA_FULL := tests/house/test_benchmarks.py::test_a_look_up_in_delta_gives_the_same_rows
 
-.PHONY: help demo demo-local test test-fast test-full oldest spark35 lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest spark35 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -48,7 +50,7 @@ demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: request
 demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
 	$(BIN)/secateur demo --local
 
-test: lint types oldest spark35 ## every check: lint, types, and the tests, in their quick profile
+test: lint types oldest spark35 $(if $(NPM),azurite) ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)
 
 test-fast: $(STAMP) ## the tests that need neither a JVM nor long, with few examples: the loop in which one works
@@ -66,6 +68,8 @@ spark35: $(if $(SPARK35_PYTHON),$(SPARK35)/.installed) ## the hand-off on Spark 
 	    $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_SPARK35_FULL)),\
 	    @echo "Spark 3.5 is left out: it needs Python 3.11" >&2)
 	$(if $(SPARK35_PYTHON),$(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(SPARK35)/bin/python $(SHARED) $(NEEDS_HUDI)))
+
+azurite: $(VENV)/node/.installed ## an Azure server for the tests, by npm; without it they are skipped
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check
@@ -136,6 +140,9 @@ define make_venv
 	fi; \
 	exit 1
 endef
+
+$(VENV)/node/.installed: $(STAMP)
+	-npm install --silent --no-fund --no-audit --prefix $(@D) $(AZURITE) && touch $@
 
 # The environments differ in Spark alone.
 $(OLDEST)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -161,7 +162,7 @@ def statistics(rows: pa.Table) -> Action:
 
 def _bounds(column: pa.Array) -> tuple[Any, Any] | None:
     if pa.types.is_floating(column.type):
-        column = column.filter(pc.fill_null(pc.is_finite(column), False))
+        column = column.filter(pc.fill_null(pc.invert(pc.is_nan(column)), False))
     known = pa.types.is_primitive(column.type) or pa.types.is_string(column.type) or pa.types.is_decimal(column.type)
     if not known or pa.types.is_boolean(column.type) or column.null_count == len(column):
         return None
@@ -182,6 +183,8 @@ def _plain(value: Any) -> Any:
             return value.isoformat()
         case Decimal():
             return float(value)
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
     return value
 
 

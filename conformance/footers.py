@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 Typed = dict[int, tuple[int, Any]]  # by field id: type and value; of a list: type of the elements, elements
 Change = Callable[[Typed], None]
 
-ROW_GROUPS, CREATED_BY = 4, 6  # of FileMetaData
+ROW_GROUPS, CREATED_BY, COLUMN_ORDERS = 4, 6, 7  # of FileMetaData
+TYPE_ORDER, TOTAL_ORDER = 1, 2  # of ColumnOrder
 COLUMNS = 1  # of RowGroup
 META_DATA = 3  # of ColumnChunk
-STATISTICS, BLOOM_FILTER_OFFSET = 12, 14  # of ColumnMetaData
-OLD_MAX, OLD_MIN, NULL_COUNT, MAX_VALUE, MIN_VALUE = 1, 2, 3, 5, 6  # of Statistics
+PATH, STATISTICS, BLOOM_FILTER_OFFSET = 3, 12, 14  # of ColumnMetaData
+OLD_MAX, OLD_MIN, NULL_COUNT, MAX_VALUE, MIN_VALUE, NAN_COUNT = 1, 2, 3, 5, 6, 9  # of Statistics
 
 
 def edit(path: Path, change: Change) -> None:
@@ -79,6 +83,43 @@ def signed_bounds(metadata: Typed) -> None:
         if high is not None and low is not None:
             high, low = (low, high) if high[1][:1] >= b"\x80" else (high, low)
             stats[OLD_MAX], stats[OLD_MIN] = high, low
+
+
+def total_order(rows: pa.Table, row_group_size: int) -> Change:
+    """A change to IEEE 754's total order, with the NaN counts that it demands, in the columns of floats.
+
+    Bounds are the least and the greatest number, or if there is none the least and the greatest NaN.
+    """
+
+    def change(metadata: Typed) -> None:
+        floats = {name for name in rows.column_names if pa.types.is_floating(rows.schema.field(name).type)}
+        chosen = [chunk[PATH][1][1] in ([name.encode()] for name in floats) for chunk in _first_chunks(metadata)]
+        orders: list[Typed] = [{TOTAL_ORDER if total else TYPE_ORDER: (STRUCT, {})} for total in chosen]
+        metadata[COLUMN_ORDERS] = (LIST, (STRUCT, orders))
+        for i, group in enumerate(metadata[ROW_GROUPS][1][1]):
+            held = rows.slice(i * row_group_size, row_group_size)
+            for column, total in zip(group[COLUMNS][1][1], chosen, strict=True):
+                if total:
+                    chunk = column[META_DATA][1]
+                    _count_nans(chunk, held[chunk[PATH][1][1][0].decode()])
+
+    return change
+
+
+def _first_chunks(metadata: Typed) -> list[Typed]:
+    return [column[META_DATA][1] for column in metadata[ROW_GROUPS][1][1][0][COLUMNS][1][1]]
+
+
+def _count_nans(chunk: Typed, values: pa.ChunkedArray) -> None:
+    array = values.drop_null().to_numpy()
+    nans = np.isnan(array)
+    bounded = array if nans.all() else array[~nans]
+    words = bounded.view(f"i{bounded.itemsize}")
+    ordered = bounded[np.argsort(np.where(words < 0, words ^ np.iinfo(words.dtype).max, words))]
+    stats: Typed = {NULL_COUNT: (I64, values.null_count), NAN_COUNT: (I64, int(nans.sum()))}
+    if len(ordered):
+        stats |= {MIN_VALUE: (BINARY, ordered[:1].tobytes()), MAX_VALUE: (BINARY, ordered[-1:].tobytes())}
+    chunk[STATISTICS] = (STRUCT, stats)
 
 
 # ---- Thrift

@@ -24,8 +24,8 @@ def bytes_of(budget: float | str, data_bytes: int) -> int:
     return int(number * data_bytes / 100) if unit == "%" else int(number * _UNITS[unit])
 
 
-def require_amount(budget: object) -> None:
-    """Raise InvalidOption unless a budget is an amount of bytes."""
+def require_amount(budget: object, name: str = "budget") -> None:
+    """Raise InvalidOption, which names the option, unless a budget is an amount of bytes."""
     match budget:
         case bool():
             pass
@@ -33,4 +33,4 @@ def require_amount(budget: object) -> None:
             return
         case str() if _AMOUNT.fullmatch(budget):
             return
-    raise InvalidOption(f"budget is {budget!r}; write bytes, '20MB', or a share of the data's bytes: '5%'")
+    raise InvalidOption(f"{name} is {budget!r}; write bytes, '20MB', or a share of the data's bytes: '5%'")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from conformance.engine import PARQUET, Aggregate
+from conformance.engine import PARQUET, Aggregate, FirstRows, Question
+from conformance.footers import MAX_VALUE, MIN_VALUE, total_order, without
 from conformance.registry import bug_class
 from conformance.table import Table, numbered
 
@@ -58,6 +60,57 @@ def values_between_the_numbers_and_nan(table: Table) -> None:
     questions = [f"{value} {test}" for value in ("x", "f", "-x", "abs(x)", "x + 1D", "round(x)") for test in tests]
     questions += ["x = y", "x <=> y", "x < y", "greatest(x, y) = 35D", "least(x, y) = 30D", "x + y > 60D"]
     table.examine([*questions, "coalesce(x, 35D) = 35D", "if(isnan(x), 35D, x) = 35D"], look_up=["x", "f"])
+
+
+C58 = bug_class(
+    58,
+    "Newer orders and counts of floats",
+    "IEEE 754's total order was read as the older one, an absent NaN count as 0, or a bound that is NaN as a number.",
+)
+
+
+def floats_with_nans() -> list[float | None]:
+    negative = -NAN if math.copysign(1, NAN) > 0 else NAN
+    mixed = [NAN, 7.0, negative, None, -0.0, 0.0, NAN, NAN, negative, negative, NAN, None, None, None]
+    return [*mixed, 1.0, 2.0, float("inf"), NAN, -float("inf"), negative, 35.0, 36.0]
+
+
+def asked_of_floats(*columns: str) -> list[str | Question]:
+    literals = ["0D", "7D", "1e300", "CAST('NaN' AS DOUBLE)"]
+    questions: list[str | Question] = [f"{c} {op} {v}" for c in columns for op in OPERATORS for v in literals]
+    for c in columns:
+        questions += [f"isnan({c})", f"NOT isnan({c})", f"{c} IS NULL", f"{c} BETWEEN 1D AND 40D", f"NOT ({c} > 1D)"]
+        questions += [f"{c} IN (7D, CAST('NaN' AS DOUBLE))", f"{c} NOT IN (7D, 36D)", f"-{c} < -30D"]
+        questions += [FirstRows("TRUE", f"{c}, rid", 3), FirstRows("TRUE", f"{c} DESC, rid", 3)]
+        questions += [Aggregate((f"max({c})", f"min({c})", f"count({c})")), Aggregate((f"max({c})",), f"{c} > 1D")]
+    return questions
+
+
+@C58.case()
+def total_order_of_floats(table: Table) -> None:
+    """NaNs of both signs, alone or among numbers, in row groups of two rows; some files lack the bounds."""
+    x = floats_with_nans()
+    rows = numbered(x=pa.array(x), f=pa.array(x, pa.float32()))
+    table.write({"a.parquet": rows}, row_group_size=2, write_page_index=True, footer=total_order(rows, 2))
+    later = rows.set_column(0, "rid", pa.array(range(len(x), 2 * len(x)), pa.int64()))
+    table.write({"b.parquet": later}, row_group_size=2, footer=total_order(later, 2))
+    last = rows.set_column(0, "rid", pa.array(range(2 * len(x), 3 * len(x)), pa.int64()))
+
+    def unbounded(metadata: Any) -> None:
+        total_order(last, 3)(metadata)
+        without(MIN_VALUE, MAX_VALUE)(metadata)
+
+    table.write({"c.parquet": last}, row_group_size=3, footer=unbounded)
+    table.examine(asked_of_floats("x", "f"), look_up=["x", "f"])
+
+
+@C58.case(PARQUET)
+def nan_counts_beside_the_older_order(table: Table) -> None:
+    """DuckDB counts NaNs, and leaves out the bounds of what holds one."""
+    groups: list[list[float | None]] = [[NAN], [7.0, NAN], [None, NAN], [1.0, 36.0], [-0.0, 0.0, None]]
+    x = [group[i % len(group)] for group in groups for i in range(2048)]
+    table.write({"a.parquet": numbered(x=pa.array(x, pa.float64()))}, writer="duckdb", ROW_GROUP_SIZE=2048)
+    table.examine(asked_of_floats("x"), look_up=["x"])
 
 
 C17 = bug_class(17, "0.0 and -0.0", "They are equal, and were ordered or hashed as two values.")

@@ -58,6 +58,7 @@ from secateur.pruning.report import human_bytes
     "--no-page-locations", is_flag=True, help="Leave out page locations: reading single pages then opens footers."
 )
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
+@click.option("--max-bytes", metavar="SIZE", help="Build no index larger than this: 20MB, or 5% of the data.")
 @click.option("--dry-run", is_flag=True, help="Only say what the index would cost: build a part of it, and remove it.")
 @click.option(
     "--for",
@@ -87,6 +88,7 @@ def index(
     no_pages: bool,
     no_page_locations: bool,
     segment_blocks: int | None,
+    max_bytes: str | None,
     dry_run: bool,
     predicates: tuple[str, ...],
     as_json: bool,
@@ -135,6 +137,7 @@ def index(
             segment_blocks=segment_blocks,
             on_survey=progress[0],
             on_progress=progress[1],
+            max_bytes=max_bytes,
             dry_run=dry_run,
         )
     if built.estimate is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from secateur.amounts import bytes_of, require_amount
 from secateur.errors import InvalidOption, TableNotFound
 from secateur.index.build.add_columns import Amendment, with_amended
 from secateur.index.build.assemble import recipe
@@ -48,6 +49,7 @@ from secateur.maintain.publish import declared_schema, index_schema, publish, so
 from secateur.pruning.predicate.indexed.indexed_expressions import normalised
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.report import human_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +78,7 @@ def build_index(
     page_locations: bool = True,
     segment_blocks: int | None = None,
     fan_out: int = FAN_OUT,
+    max_bytes: float | str | None = None,
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
     dry_run: bool = False,
@@ -124,6 +127,9 @@ def build_index(
         index this reads the page headers, and on an object store all bytes between them too.
     segment_blocks, fan_out
         The approximate number of blocks in a segment, and of children of a node in the tree above the segments.
+    max_bytes
+        The most that the index may take: bytes, ``"20MB"``, or a share of the data's bytes, ``"5%"``. An index that
+        would be larger is not built, which a sample tells, and one that has become larger is not published.
     on_survey, on_progress
         Called with the totals once footers are read, and with the files, rows and bytes done.
     dry_run
@@ -140,8 +146,11 @@ def build_index(
     ------
     UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict
     InvalidOption
-        For an unreadable sort key or setting, an expression that cannot be indexed, or a fan-out below 2.
+        For an unreadable sort key or setting, an expression that cannot be indexed, a fan-out below 2, or an index
+        larger than `max_bytes`.
     """
+    if max_bytes is not None:
+        require_amount(max_bytes, "max_bytes")
     table = as_table(table)
     if not dry_run:
         table.store.require_writable()
@@ -163,7 +172,8 @@ def build_index(
     auto = auto if isinstance(auto, bool) else listed(auto)
     names = [*(f.column for f in filters), *gaps, *options.expressions, *options.sums]
     require_columns(table, options.sort_key, [*names, *(() if isinstance(auto, bool) else auto)])
-    return build_with(table, runner(spark), options, auto, (on_survey, on_progress), dry_run=dry_run)
+    progress = on_survey, on_progress
+    return build_with(table, runner(spark), options, auto, progress, dry_run=dry_run, max_bytes=max_bytes)
 
 
 def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str]) -> None:
@@ -199,6 +209,7 @@ def build_with(
     progress: tuple[OnProgress | None, OnProgress | None] = (None, None),
     *,
     dry_run: bool = False,
+    max_bytes: float | str | None = None,
 ) -> IndexSnapshot:
     """Index a table with options that use the table's column names; see :func:`build_index`. Raises the same."""
     now = table.snapshot(fresh=True)
@@ -212,15 +223,28 @@ def build_with(
     surveys = survey(run, now.open_for_index, files, sort_paths(options))
     schema = index_schema(now, [(item.file.path, item.schema) for item in surveys])
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
-    if dry_run:
+    limit = None if max_bytes is None else bytes_of(max_bytes, sum(item.byte_count for item in surveys))
+    if dry_run or limit is not None:
         estimate = estimated(now, surveys, schema, options, time.monotonic() - begun)
+        _require_within(limit, estimate.index_bytes, str(estimate))
+    if dry_run:
         columns = [now.naming.in_table(c.path) for c in (*indexed_columns(schema), *computed(options, schema))]
         return undone(table.store.location, called_in_table(options, now.naming), columns, estimate)
     with new_build(table.store) as build:
         nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})
         segments = write_index(now, run, build, surveys, nothing, (), (schema, options), progress)
+        _require_within(limit, segments.stored_bytes, "nothing is published")
         publish(now, build, segments, schema, options)
     return described(now, listing)
+
+
+def _require_within(limit: int | None, taken: int, more: str) -> None:
+    """Raise InvalidOption for an index larger than the limit."""
+    if limit is not None and taken > limit:
+        raise InvalidOption(
+            f"the index takes {human_bytes(taken)}, and max_bytes allows {human_bytes(limit)}: leave out structures, "
+            f"or allow more; {more}"
+        )
 
 
 def write_index(

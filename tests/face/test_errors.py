@@ -67,6 +67,11 @@ PREDICATES = [
     ("name LIKE 'a\\\\b'", InvalidPredicate, "must precede %, _ or itself"),
     ("user_id = 'five'", IncomparableLiteral, "cannot compare column user_id of type int64 with 'five'"),
     ("day > 5", IncomparableLiteral, "cannot compare column day of type date32[day] with 5"),
+    ("day > 2020-01-31", IncomparableLiteral, "a date or timestamp is needed, such as DATE '2020-01-31'"),
+    ("2020-01-01 <= day", IncomparableLiteral, "such as DATE '2020-01-31'"),
+    ("day BETWEEN 2020-01-01 AND 2020-02-01", IncomparableLiteral, "such as DATE '2020-01-31'"),
+    ("user_id IN ()", InvalidPredicate, "user_id IN () is a list without values"),
+    ("user_id > 3 AND NOT user_id NOT IN ()", InvalidPredicate, "user_id IN () is a list without values"),
     ("day = 'yesterdayish'", IncomparableLiteral, "the text is not a date or timestamp"),
     ("active = 1", IncomparableLiteral, "a boolean compares with TRUE or FALSE"),
 ]
@@ -138,11 +143,6 @@ def test_a_row_whose_value_only_spark_knows(tmp_path: Path) -> None:
 def test_no_such_path(tmp_path: Path) -> None:
     with pytest.raises(TableNotFound, match="absent does not exist"):
         sec.open_table(str(tmp_path / "absent"))
-
-
-def test_a_file_instead_of_a_directory(root: Path) -> None:
-    with pytest.raises(TableNotFound, match="open the directory that holds"):
-        sec.open_table(str(root / "rows.parquet"))
 
 
 def test_an_unknown_kind_of_uri() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import secateur as sec
+from secateur.errors import InvalidOption
 from secateur.maintain import estimate
 from tests.support.tables import write_file
 
@@ -53,6 +54,23 @@ def test_a_dry_run_writes_nothing_and_comes_close(
     assert measured["user", "postings"] <= 1.1 * expected["user", "postings"]  # values recur beyond a sample
     assert dry.is_large
     assert dry.is_large == built.is_large
+
+
+def test_an_index_that_would_be_too_large_is_not_built(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = sec.open_table(lake)
+    sec.build_index(table, max_bytes="90%", **ASKED)  # type: ignore[arg-type]
+    before = sorted((lake / "_secateur").rglob("*"))
+    with pytest.raises(InvalidOption, match=r"max_bytes allows 20.0 kB: (?s:.)* tokens of text"):
+        sec.build_index(table, max_bytes="20kB", **ASKED)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match=r"max_bytes allows 1.0 kB: "):
+        sec.build_index(table, max_bytes=1000, dry_run=True)
+    monkeypatch.setattr(estimate.BuildEstimate, "index_bytes", 0)  # a sample that was far too small
+    with pytest.raises(InvalidOption, match="allow more; nothing is published"):
+        sec.build_index(table, max_bytes=20_000, **ASKED)  # type: ignore[arg-type]
+    assert sorted((lake / "_secateur").rglob("*")) == before
+    assert sec.describe_index(table).number == 1
+    with pytest.raises(InvalidOption, match="max_bytes is 'much'"):
+        sec.build_index(table, max_bytes="much")
 
 
 def test_what_it_would_save(lake: Path) -> None:

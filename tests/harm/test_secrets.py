@@ -133,7 +133,7 @@ def test_a_table_that_is_not_indexed_or_not_there(uri: str, place: Callable[[str
     for error, ask in (
         (IndexMissing, lambda: sec.describe_index(sec.open_table(uri))),
         (TableNotFound, lambda: sec.open_table(place("nowhere"))),
-        (TableNotFound, lambda: sec.open_table(place("table/0.parquet"))),
+        (TableNotFound, lambda: sec.open_table(place("table/nowhere.parquet"))),
         (TableNotFound, lambda: sec.open_table(uri.replace("@lake/", "@no-such-bucket/"))),
         (TableNotFound, lambda: sec.open_table(uri.replace("canary-secret", "canary/secret"))),
         (TableNotFound, lambda: sec.open_table(f"{uri}&secret_key=canary")),

@@ -16,7 +16,7 @@ import pytest
 from secateur.errors import IndexConflict, IndexNotWritable
 from secateur.io.storage.conditional_put import create_object
 from secateur.io.storage.index_store import FileStore
-from secateur.io.storage.s3_client import s3_object
+from secateur.io.storage.s3_object import s3_object
 from tests.support.s3_server import ACCESS_KEY, S3Server, every
 
 NAME = "snapshots/0000000001.snapshot"

@@ -20,7 +20,7 @@ from secateur.errors import TooManyOpenFiles
 from secateur.index.segments import snapshot as snapshots
 from secateur.io.storage.disk_cache import DEFAULT_BYTES, DiskCache
 from secateur.io.storage.redaction import trouble
-from secateur.io.storage.s3_client import s3_object
+from secateur.io.storage.s3_object import s3_object
 
 
 @pytest.fixture

@@ -110,6 +110,16 @@ class Segments:
     def __len__(self) -> int:
         return len(self.name)
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the segments' files and of those of their bloom matrices."""
+        sizes = {
+            name: size
+            for matrices in self.bloom_matrices.values()
+            for name, size in zip(matrices.file_name, matrices.file_size.tolist(), strict=True)
+        }
+        return int(self.size.sum()) + sum(sizes.values())
+
     def take(self, segments: np.ndarray) -> Segments:
         """Return the given segments, in that order."""
         if np.array_equal(segments, np.arange(len(self))):

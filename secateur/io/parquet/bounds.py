@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import truths
 from secateur.io.parquet.schema import INT32, INT64, Leaf, SchemaColumn
 
 _MAX_BINARY = 2**31 - 1  # bytes; Arrow's binary array has 32-bit offsets
@@ -41,6 +42,7 @@ class Bounds:
     lower: pa.Array  # of the leaf's type, binary for strings; null = unknown
     upper: pa.Array
     null_count: npt.NDArray[np.int64]  # -1 = unknown
+    nan_count: npt.NDArray[np.int64]  # of float and double; -1 = unknown
 
 
 def bounds_type(leaf: Leaf) -> pa.DataType:
@@ -65,6 +67,25 @@ def decode_bounds(
         unknown = pa.nulls(len(lower), leaf.type)
         return unknown, unknown
     return _without_contradictions(_decode(column, leaf, lower), _decode(column, leaf, upper))
+
+
+def bounds_of(
+    column: SchemaColumn,
+    leaf: Leaf,
+    stored: tuple[Sequence[bytes | None], Sequence[bytes | None]],
+    counts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    row_count: npt.NDArray[np.int64],
+) -> Bounds:
+    """Return what n units state of a leaf: their stored lower and upper bounds, NULLs and NaNs (-1 = unknown).
+
+    NaNs beside bounds of numbers leave room for a number; a count that does not is unknown.
+    """
+    lower, upper = decode_bounds(column, leaf, *stored)
+    null_count, nan_count = counts
+    not_null = row_count - np.maximum(null_count, 0)
+    bounded = truths(pc.or_(lower.is_valid(), upper.is_valid()))
+    possible = (nan_count >= 0) & (nan_count <= not_null - bounded)
+    return Bounds(lower, upper, null_count, np.where(possible, nan_count, -1))
 
 
 def _decode(column: SchemaColumn, leaf: Leaf, values: Sequence[bytes | None]) -> pa.Array:

@@ -24,7 +24,7 @@ _FIELDS = spec.ColumnMetaData
 _STORED = (_FIELDS.codec, _FIELDS.num_values, _FIELDS.total_uncompressed_size, _FIELDS.data_page_offset)
 _EXACT = (spec.Statistics.is_max_value_exact, spec.Statistics.is_min_value_exact)
 _EITHER = (spec.Statistics.max, spec.Statistics.min, spec.Statistics.max_value, spec.Statistics.min_value)
-_BOUNDS = frozenset(either.id for either in _EITHER)
+_COUNTED = frozenset(either.id for either in (*_EITHER, spec.Statistics.nan_count))  # one of them: NULLs were counted
 FilterPlace: TypeAlias = tuple[
     int, int | None
 ]  # offset and bytes of a bloom filter with its header; None = not recorded
@@ -37,6 +37,7 @@ class Trust:
     bounds: bool  # min_value and max_value, and ColumnIndex.min_values and .max_values
     signed_bounds: bool  # the deprecated min and max
     null_counts: bool
+    nan_counts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +62,26 @@ class Chunk:
     lower: bytes | None  # PLAIN; None = unknown
     upper: bytes | None
     null_count: int  # -1 = unknown
+    nan_count: int  # as stated; -1 = unknown
     offset_index: Range | None
     column_index: Range | None
     bloom_filter: FilterPlace | None
     stored: StoredChunk | None  # None if its pages cannot be read singly: encrypted, or no location
 
 
-def column_trust(column: SchemaColumn, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
-    """Decide what to use of a column, from whether its ColumnOrder is TYPE_ORDER and from its writer's bugs."""
+def column_trust(column: SchemaColumn, ordered: bool, doubted: frozenset[Doubt]) -> Trust:
+    """Decide what to use of a column, from whether its ColumnOrder is known and from its writer's bugs."""
     leaf = column.leaf
     if leaf is None or leaf.type == pa.null():
-        return Trust(False, False, False)
+        return Trust(False, False, False, False)
     doubt = _doubt(column, leaf)
     trusted = offers_bounds(leaf) and doubt not in doubted
     # Statistics.min and .max are ordered as signed whatever the type, so bytes and unsigned integers are excluded.
     # Floats are excluded because writers of that time let one NaN hide the other values of its page when they merged
     # pages (PARQUET-1246), which leaves finite bounds that do not hold.
     signed = doubt is Doubt.NUMBERS and not pa.types.is_unsigned_integer(leaf.type)
-    return Trust(trusted and type_ordered, trusted and signed, not (_count_doubts(leaf, doubt) & doubted))
+    null_counts = not (_count_doubts(leaf, doubt) & doubted)
+    return Trust(trusted and ordered, trusted and signed, null_counts, trusted and doubt is Doubt.FLOATS)
 
 
 def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
@@ -113,20 +116,22 @@ def read_chunk(chunk: Struct, column: SchemaColumn, trust: Trust, row_count: int
     if byte_count < 0:
         raise InvalidParquet(f"the column chunk of {display(column.names)} has {byte_count} bytes")
     if spec.ColumnChunk.crypto_metadata.id in chunk:  # its pages and indexes are encrypted
-        return Chunk(byte_count, None, None, -1, None, None, None, None)
+        return Chunk(byte_count, None, None, -1, -1, None, None, None, None)
     stored = _stored(metadata, byte_count)
     offset_index, column_index = _ranges(chunk)
     if column.leaf is None:  # repeated: statistics count elements, not rows
-        return Chunk(byte_count, None, None, -1, offset_index, None, None, stored)
+        return Chunk(byte_count, None, None, -1, -1, offset_index, None, None, stored)
     bloom_filter = _filter_place(metadata) if spec.ColumnMetaData.bloom_filter_offset.id in metadata else None
     statistics = optional(metadata, spec.ColumnMetaData.statistics)
     if statistics is None:
-        return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter, stored)
+        return Chunk(byte_count, None, None, -1, -1, offset_index, column_index, bloom_filter, stored)
     lower, upper = _bounds(statistics, trust, column.leaf)
     value_count = required(metadata, spec.ColumnMetaData.num_values)
-    counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
-    null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
-    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index, bloom_filter, stored)
+    counted = value_count == row_count  # not repeated: one value or NULL per row
+    null_count = _null_count(statistics, column.leaf, row_count) if counted and trust.null_counts else -1
+    nan_count = optional(statistics, spec.Statistics.nan_count) if counted and trust.nan_counts else None
+    nans = -1 if nan_count is None else nan_count
+    return Chunk(byte_count, lower, upper, null_count, nans, offset_index, column_index, bloom_filter, stored)
 
 
 def _stored(metadata: Struct, size: int) -> StoredChunk | None:
@@ -203,7 +208,7 @@ def _null_count(statistics: Struct, leaf: Leaf, row_count: int) -> int:
     if count is None or not 0 <= count <= row_count:
         return -1
     # Old CDH files record 0 if nothing was counted, and have no bounds either (apache/iceberg#1635).
-    unbounded = statistics.keys().isdisjoint(_BOUNDS)
+    unbounded = statistics.keys().isdisjoint(_COUNTED)
     return -1 if count == 0 and unbounded and row_count > 0 and offers_bounds(leaf) else count
 
 

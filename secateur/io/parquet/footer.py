@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet import thrift_fields as spec
-from secateur.io.parquet.bounds import Bounds, decode_bounds
+from secateur.io.parquet.bounds import Bounds, bounds_of
 from secateur.io.parquet.column_chunk import Chunk, Trust, column_trust, read_chunk
 from secateur.io.parquet.file_metadata import FileMetadata, head_of
 from secateur.io.parquet.page_index import (
@@ -30,7 +30,7 @@ from secateur.io.parquet.page_index import (
     read_pages,
     unknown_statistics,
 )
-from secateur.io.parquet.schema import Leaf, SchemaColumn, display, read_columns
+from secateur.io.parquet.schema import DOUBLE, FLOAT, Leaf, SchemaColumn, display, read_columns
 from secateur.io.parquet.thrift import (
     MalformedThrift,
     Struct,
@@ -102,8 +102,10 @@ def chunk_bounds(footer: Footer, leaf: Leaf) -> Bounds:
     """
     column = _column(footer, leaf)
     chunks = [group[leaf.ordinal] for group in footer._chunks]
-    lower, upper = decode_bounds(column, leaf, [chunk.lower for chunk in chunks], [chunk.upper for chunk in chunks])
-    return Bounds(lower, upper, np.array([chunk.null_count for chunk in chunks], np.int64))
+    stored = [chunk.lower for chunk in chunks], [chunk.upper for chunk in chunks]
+    null_count = np.array([chunk.null_count for chunk in chunks], np.int64)
+    nan_count = np.array([chunk.nan_count for chunk in chunks], np.int64)
+    return bounds_of(column, leaf, stored, (null_count, nan_count), footer.row_count)
 
 
 def read_page_index(
@@ -173,7 +175,7 @@ def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
     columns = read_columns(required_list(metadata, spec.FileMetaData.schema))
     created_by = (optional(metadata, spec.FileMetaData.created_by) or b"").decode(errors="replace")
     doubted = doubts(created_by)
-    ordered = _type_ordered(metadata, len(columns))
+    ordered = _ordered(metadata, columns)
     trust = tuple(column_trust(column, known, doubted) for column, known in zip(columns, ordered, strict=True))
     groups = required_list(metadata, spec.FileMetaData.row_groups)
     row_counts = [_row_count(group) for group in groups]
@@ -227,12 +229,19 @@ def _place(group: Struct, byte_count: int) -> tuple[int, int]:
     return data if dictionary is None else min(data, dictionary), byte_count if size is None else size
 
 
-def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:
-    """Return per column whether its bounds have the order of its type: ColumnOrder.TYPE_ORDER, field 1."""
+def _ordered(metadata: Struct, columns: Sequence[SchemaColumn]) -> list[bool]:
+    """Return per column whether the order of its bounds is known here.
+
+    That is ColumnOrder.TYPE_ORDER, field 1, and for floats IEEE_754_TOTAL_ORDER, field 2. Both order numbers alike, but
+    for zeros, which are one key here, and leave NaN out unless there is nothing else.
+    """
     orders = optional_list(metadata, spec.FileMetaData.column_orders) or []
-    if len(orders) != n_columns:
-        return [False] * n_columns
-    return [order.keys() == {1} for order in orders]
+    if len(orders) != len(columns):
+        return [False] * len(columns)
+    return [
+        order.keys() == {1} or (order.keys() == {2} and column.physical in (FLOAT, DOUBLE))
+        for order, column in zip(orders, columns, strict=True)
+    ]
 
 
 def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> PageIndex | None:
@@ -263,4 +272,5 @@ def _page_statistics(
         return unknown
     bounds = stated if trust.bounds else unknown
     null_count = stated.null_count if trust.null_counts else unknown.null_count
-    return PageStatistics(bounds.lower, bounds.upper, null_count)
+    nan_count = stated.nan_count if trust.nan_counts else unknown.nan_count
+    return PageStatistics(bounds.lower, bounds.upper, null_count, nan_count)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secateur.io.parquet import thrift_fields as spec
-from secateur.io.parquet.bounds import Bounds, decode_bounds
+from secateur.io.parquet.bounds import Bounds, bounds_of
 from secateur.io.parquet.schema import BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, Leaf, SchemaColumn
 from secateur.io.parquet.thrift import Struct, ThriftField, optional_list, required, required_list
 
@@ -51,6 +51,7 @@ class PageStatistics:
     lower: Sequence[bytes | None]
     upper: Sequence[bytes | None]
     null_count: npt.NDArray[np.int64]  # -1 = unknown
+    nan_count: npt.NDArray[np.int64]  # as stated; -1 = unknown
 
 
 def read_pages(offset_index: Struct, row_count: int, file_size: int) -> PageLocations | None:
@@ -90,8 +91,9 @@ def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: Page
     lower = required_list(column_index, spec.ColumnIndex.min_values)
     upper = required_list(column_index, spec.ColumnIndex.max_values)
     null_count = optional_list(column_index, spec.ColumnIndex.null_counts)
-    lists = (null_page, lower, upper) if null_count is None else (null_page, lower, upper, null_count)
-    if any(len(values) != len(pages.rows) for values in lists):
+    nan_count = optional_list(column_index, spec.ColumnIndex.nan_counts)
+    lists = (null_page, lower, upper, null_count, nan_count)
+    if any(values is not None and len(values) != len(pages.rows) for values in lists):
         return None
     # Writers that drop a long bound leave b"" in its place (ClickHouse/ClickHouse#103039). As a lower bound it still
     # holds; as an upper bound it would claim that the page has no value above the empty string.
@@ -100,6 +102,7 @@ def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: Page
         [None if null else value for value, null in zip(lower, null_page, strict=True)],
         [None if null or (droppable and not value) else value for value, null in zip(upper, null_page, strict=True)],
         _null_counts(np.array(null_page, bool), null_count, pages.rows),
+        np.full(len(pages.rows), -1) if nan_count is None else np.array(nan_count, np.int64),
     )
 
 
@@ -117,7 +120,8 @@ def _null_counts(
 def unknown_statistics(pages: PageLocations) -> PageStatistics:
     """Return statistics of pages about which nothing is known."""
     n = len(pages.rows)
-    return PageStatistics([None] * n, [None] * n, np.full(n, -1, np.int64))
+    unknown = np.full(n, -1, np.int64)
+    return PageStatistics([None] * n, [None] * n, unknown, unknown)
 
 
 def assemble(
@@ -125,18 +129,18 @@ def assemble(
 ) -> PageIndex:
     """Assemble the page index of a leaf, from one element per row group."""
     counts = np.array([0, *(len(chunk.rows) for chunk in pages)], np.int64)
-    lower, upper = decode_bounds(
-        column,
-        leaf,
-        [value for chunk in statistics for value in chunk.lower],
-        [value for chunk in statistics for value in chunk.upper],
+    lower = [value for chunk in statistics for value in chunk.lower]
+    upper = [value for chunk in statistics for value in chunk.upper]
+    null_count, nan_count = (
+        _concatenated([getattr(chunk, count) for chunk in statistics]) for count in ("null_count", "nan_count")
     )
+    row_count = _concatenated([chunk.rows for chunk in pages])
     return PageIndex(
         page_offsets=np.cumsum(counts),
         first_row=_concatenated([chunk.first_row for chunk in pages]),
         offset=_concatenated([chunk.offset for chunk in pages]),
         size=_concatenated([chunk.size for chunk in pages]),
-        bounds=Bounds(lower, upper, _concatenated([chunk.null_count for chunk in statistics])),
+        bounds=bounds_of(column, leaf, (lower, upper), (null_count, nan_count), row_count),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -84,15 +84,14 @@ class ParquetFile:
         return file_schema(self.reader)
 
     def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
-        """Return the zone map of a column over the row groups, from the footer only; NaN counts are unknown there."""
+        """Return the zone map of a column over the row groups, from the footer only."""
         kind = ordered_kind(type_)
         if self._type_of(path) is None:
             return zonemap.all_null(kind, self.row_count)
         leaf = self.leaf(path)
         if leaf is None:
             return zonemap.unknown(kind, len(self.row_count))
-        nan_count = np.full(len(self.row_count), -1 if is_float(type_) else 0, np.int64)
-        return self._zone_map(leaf, type_, chunk_bounds(self.footer, leaf), nan_count, self.row_count)
+        return self._zone_map(leaf, type_, chunk_bounds(self.footer, leaf), self.row_count)
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
         """Return the pages of those columns that have a page index in every row group.
@@ -149,15 +148,14 @@ class ParquetFile:
     ) -> PageTable:
         row_count = page_row_counts(index.page_offsets, index.first_row, self.row_count)
         nan_free = np.repeat(zone_maps[column].nan_count == 0, np.diff(index.page_offsets))
-        nan_count = np.where(nan_free, 0, -1)
-        zone_map = self._zone_map(leaf, column.type, index.bounds, nan_count, row_count)
+        bounds = replace(index.bounds, nan_count=np.where(nan_free, 0, index.bounds.nan_count))
+        zone_map = self._zone_map(leaf, column.type, bounds, row_count)
         places = Places(index.offset, index.size)
         return PageTable(index.page_offsets, index.first_row, zone_map, places)
 
-    def _zone_map(
-        self, leaf: Leaf, type_: pa.DataType, bounds: Bounds, nan_count: np.ndarray, row_count: np.ndarray
-    ) -> ZoneMap:
+    def _zone_map(self, leaf: Leaf, type_: pa.DataType, bounds: Bounds, row_count: np.ndarray) -> ZoneMap:
         n = len(row_count)
+        nan_count = bounds.nan_count if is_float(type_) else np.zeros(n, np.int64)
         known = bounds.lower.type != pa.null() and not self._in_legacy_calendar(type_)
         lower, upper = (bounds.lower, bounds.upper) if known else (pa.nulls(n, type_), pa.nulls(n, type_))
         return zonemap.from_bounds(type_, lower, upper, bounds.null_count, nan_count, row_count)

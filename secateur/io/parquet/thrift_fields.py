@@ -92,6 +92,7 @@ class Statistics:
     min_value = binary(6)
     is_max_value_exact = boolean(7)
     is_min_value_exact = boolean(8)
+    nan_count = i64(9)
 
 
 class PageEncodingStats:
@@ -140,6 +141,7 @@ class ColumnIndex:
     min_values = binaries(2)
     max_values = binaries(3)
     null_counts = i64s(5)
+    nan_counts = i64s(8)
 
 
 class BloomFilterHeader:

@@ -25,6 +25,7 @@ from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, Invalid
 from secateur.index.model import StoredFile
 from secateur.io.storage.byte_ranges import READ_THREADS, fetch_ranges, gap_of
 from secateur.io.storage.conditional_put import create_object
+from secateur.io.storage.list_files import is_missing
 from secateur.io.storage.object_file import open_file
 from secateur.io.storage.redaction import explained
 from secateur.io.storage.transfer import received, sent
@@ -249,9 +250,9 @@ class FileStore:
         """Remove a file; one that is already gone is fine."""
         try:
             self.filesystem.delete_file(self._path(name))
-        except FileNotFoundError:
-            return
         except OSError as error:
+            if is_missing(error):
+                return
             raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}. {_advice(error)}") from None
 
 

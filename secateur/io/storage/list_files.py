@@ -24,6 +24,7 @@ FileSystem: TypeAlias = pafs.FileSystem
 
 THREADS = 16  # for stores and network mounts, which have latency; on local disks two threads are as fast
 WIDE = 2 * THREADS  # this many directories are each listed recursively: enough that a large one does not finish last
+_MISSING = os.strerror(errno.ENOENT)
 CHUNK = 1024  # names of one local directory that one thread looks up
 
 # Spark's HadoopFSUtils.shouldFilterOutPathName, of any part of a path, in the syntax of RE2
@@ -111,8 +112,15 @@ def _directly_in(filesystem: FileSystem, directory: str) -> ListedFiles:
         if isinstance(filesystem, pafs.LocalFileSystem):
             return _gathered([_looked_up(_paths_in(directory))], directory)
         return _gathered([_infos(filesystem, directory, False)], directory)
-    except FileNotFoundError:
+    except OSError as error:
+        if not is_missing(error):
+            raise
         return _gathered([], directory)
+
+
+def is_missing(error: OSError) -> bool:
+    """Return whether a file or directory is not there; pyarrow's GCS filesystem says so in the error's text alone."""
+    return isinstance(error, FileNotFoundError | NotADirectoryError) or str(error).startswith(_MISSING)
 
 
 def joined(listings: Sequence[ListedFiles], prefixes: Sequence[str]) -> ListedFiles:

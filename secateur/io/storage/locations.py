@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound
+from secateur.io.storage.azure_object import with_key_of_environment
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import S3, cannot_open, redacted_location
 from secateur.io.storage.transfer import received, sent
@@ -27,6 +28,9 @@ _NEEDS_HADOOP = (
     ". HDFS is read by Hadoop's library libhdfs: set JAVA_HOME, HADOOP_HOME, and CLASSPATH to the output of "
     "`hadoop classpath --glob`"
 )
+
+_AZURE = ("abfs", "abfss", "az", "azure", "wasb", "wasbs", "adl")
+_NEEDS_ACCOUNT = ". Write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH"
 
 MakeFileSystem = Callable[[str, str], pafs.FileSystem]  # from a scheme and a host
 
@@ -97,9 +101,10 @@ def _opened(location: str) -> tuple[pafs.FileSystem, str]:
     try:
         filesystem, path = pafs.FileSystem.from_uri(_S3_OF_HADOOP.sub("s3://", location))
     except (pa.ArrowException, OSError, ValueError) as error:
-        needs = _NEEDS_HADOOP if location.startswith(tuple(f"{scheme}://" for scheme in _HOSTS)) else ""
+        scheme = location.partition("://")[0].lower()
+        needs = _NEEDS_HADOOP if scheme in _HOSTS else _NEEDS_ACCOUNT if scheme in _AZURE else ""
         raise TableNotFound(cannot_open(location, error).splitlines()[0] + needs) from None
-    return filesystem, path
+    return with_key_of_environment(filesystem), path
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:

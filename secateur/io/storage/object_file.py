@@ -1,8 +1,8 @@
 """Open files for reading: objects are opened without a request, and all reads are proven to be of one object.
 
 pyarrow looks up every object when it is opened, and does not notice if another replaces it while it reads. Objects of
-S3 are read by requests whose responses identify the object (:mod:`secateur.io.storage.s3_client`). Other files, and
-objects without such a client, are read by pyarrow.
+S3, Azure and Google's storage are read by requests whose responses identify the object
+(:mod:`secateur.io.storage.object_client`). Other files, and objects without such a client, are read by pyarrow.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.io.storage.byte_ranges import REMOTE_GAP, Range, View, fetch_ranges
-from secateur.io.storage.filesystem_settings import innermost
-from secateur.io.storage.s3_client import S3Object, is_cut_off, reading_client, s3_object
+from secateur.io.storage.object_client import StoredObject, is_cut_off, reading_client
+from secateur.io.storage.stored_object import stored_object
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, SuffixRange
-    from obstore.store import S3Store
+
+    from secateur.io.storage.object_client import Client
 
 FOOTER_THREADS = 16  # for reading the footers of many files
 END = 64 << 10  # bytes; enough for the footer of a Parquet file with some hundred column chunks
@@ -38,7 +39,7 @@ def open_file(
     `accept` is called with every response of an object store, and raises if it is for another object. Raises OSError
     (FileNotFoundError if pyarrow looks the file up), as reading does.
     """
-    target = s3_object(*innermost(filesystem, path))
+    target = stored_object(filesystem, path)
     if target is None or not _is_plain(target.key):
         return filesystem.open_input_file(path)
     return ObjectFile(_Object(target, size, accept), "r")
@@ -78,7 +79,7 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
 class _Object:
     """The methods that pyarrow calls on a Python file, over an object with some cached bytes."""
 
-    target: S3Object
+    target: StoredObject
     known_size: int | None
     accept: Accept | None
     position: int = 0
@@ -91,6 +92,8 @@ class _Object:
     @property
     def size(self) -> int:
         """Size from a suffix request, which also caches the footer bytes that the caller reads next."""
+        if self.known_size is None and not self.target.answers_suffixes:
+            self._answer(_look_up)
         if self.known_size is None:
             end = self._answer(lambda store, key: _get(store, key, {"suffix": END}))
             assert self.known_size is not None, "`_get` sets it"
@@ -110,7 +113,7 @@ class _Object:
             self.end = (offset, part)
         return part
 
-    def _answer(self, ask: Callable[[S3Store, str], tuple[ObjectMeta, bytes]]) -> bytes:
+    def _answer(self, ask: Callable[[Client, str], tuple[ObjectMeta, bytes]]) -> bytes:
         """Return the bytes of a response for this object. Raises OSError, and errors of `accept`."""
         from obstore.exceptions import BaseError
 
@@ -150,7 +153,13 @@ class _Object:
         self.closed, self.ahead = True, []
 
 
-def _get(store: S3Store, key: str, wanted: tuple[int, int] | SuffixRange) -> tuple[ObjectMeta, bytes]:
+def _look_up(store: Client, key: str) -> tuple[ObjectMeta, bytes]:
+    import obstore
+
+    return obstore.head(store, key), b""
+
+
+def _get(store: Client, key: str, wanted: tuple[int, int] | SuffixRange) -> tuple[ObjectMeta, bytes]:
     import obstore  # not needed by tables on local disks
 
     answer = obstore.get(store, key, options={"range": wanted})

@@ -29,10 +29,17 @@ _REFUSED = re.compile(
     r"|PermissionDenied|Unauthenticated|Failed to get token from \w+Credential",
 )
 _NO_AZURE_TOKEN = re.compile(r"Failed to get token from \w+Credential")  # followed by a trace of C++ names
-_AZURE = (
-    "Azure gave no token. Log in with `az login`, set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or run "
-    "where the machine has a managed identity"
+_OF_AZURE = re.compile(r"Azure Error|Microsoft(?:Azure)? error|MicrosoftAzure|blob\.core\.", re.IGNORECASE)
+_OF_GOOGLE = re.compile(r"googleapis|google::cloud|GCS|gcs", re.ASCII)
+_AZURE_CREDENTIALS = (
+    "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, or AZURE_TENANT_ID, AZURE_CLIENT_ID and "
+    "AZURE_CLIENT_SECRET, log in with `az login`, or run where the machine has a managed identity"
 )
+_GOOGLE_CREDENTIALS = (
+    "set GOOGLE_APPLICATION_CREDENTIALS to a file of credentials, log in with `gcloud auth application-default login`, "
+    "or run where the machine has a service account"
+)
+_EACH_PROCESS = "Credentials are not sent to other processes: on the driver and on every executor, "
 
 _NO_FILES = os.strerror(errno.EMFILE)  # in messages of libraries that omit its number
 
@@ -81,9 +88,16 @@ def refused(error: Exception) -> bool:
 def explained(error: Exception) -> str:
     """Explain an error of a library; if a store refuses credentials, also say where they are looked for."""
     if _NO_AZURE_TOKEN.search(str(error)):
-        return _AZURE
+        return f"Azure gave no token: {_AZURE_CREDENTIALS}"
     text = " ".join(without_secrets(str(error)).splitlines())
-    return f"{text.rstrip('.')}. {ENVIRONMENT}" if refused(error) else text
+    return f"{text.rstrip('.')}. {_where_from(text)}" if refused(error) else text
+
+
+def _where_from(text: str) -> str:
+    """Return where credentials of the store are looked for whose error this is."""
+    if _OF_AZURE.search(text):
+        return _EACH_PROCESS + _AZURE_CREDENTIALS
+    return _EACH_PROCESS + _GOOGLE_CREDENTIALS if _OF_GOOGLE.search(text) else ENVIRONMENT
 
 
 def trouble(what: str, error: Exception, kind: type[SecateurError]) -> SecateurError:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import AccessDenied
+from secateur.io.storage.azure_object import with_key_of_environment
 from secateur.io.storage.filesystem_settings import settings_of
 from secateur.io.storage.redaction import ENVIRONMENT, without_secrets
 
@@ -53,7 +54,8 @@ class SentFileSystem:
     def opened(self) -> pafs.FileSystem:
         """Open the filesystem in this process. Raises AccessDenied if the credentials found here are not enough."""
         try:
-            return self.make(*map(received, self.arguments))
+            opened = self.make(*map(received, self.arguments))
+            return with_key_of_environment(opened) if self.kind == "abfs" else opened
         except (OSError, ValueError, pa.ArrowException) as error:
             raise AccessDenied(
                 f"cannot open a filesystem of {self.kind} here: {without_secrets(str(error))}. {ENVIRONMENT}"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound, UnsupportedTable
-from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.list_files import FileSystem, is_missing
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.time_limit import in_time
 
@@ -69,7 +69,7 @@ def _entries(filesystem: FileSystem, directory: str, redacted: str) -> list[pafs
     """Return the entries of a directory; None if there is none."""
     try:
         entries: list[pafs.FileInfo] = _looked_up(filesystem, pafs.FileSelector(directory), redacted)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
     return entries
 
@@ -78,7 +78,7 @@ def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, redacted:
     """Return information on a path, or the entries of a directory, which has to exist."""
     try:
         return in_time(partial(filesystem.get_file_info, asked), filesystem, redacted)
-    except (FileNotFoundError, NotADirectoryError):
-        raise
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and is_missing(error):
+            raise FileNotFoundError(redacted) from None
         raise trouble(f"cannot look up {redacted}", error, TableNotFound) from None

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from secateur.errors import UnsupportedTable
 from secateur.io.storage.locations import resolve_location
@@ -200,6 +201,8 @@ def recognised(location: object, filesystem: FileSystem | None = None) -> Recogn
         return Recognised(ICEBERG if _iceberg_opening().known_catalog(place) else DIRECTORY)
     redacted, resolved, root = resolve_location(place, filesystem)
     look = look_at(resolved, root, redacted)
+    if look.kind == pafs.FileType.File:
+        return Recognised(DIRECTORY, choice=listed([place], filesystem))
     return Recognised(_format_of(look), look)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from secateur.pruning import rangeset
 from secateur.pruning.functions.text import LONGEST, TRIMS, unfolded
-from secateur.pruning.functions.types import is_integer
+from secateur.pruning.functions.types import is_integer, is_temporal
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.interval import constant, of_zones
 from secateur.pruning.predicate import nodes, without_ansi
@@ -427,6 +427,10 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
         text = literal_of(right)
         if text is not None and _is_cast_like_a_literal(op, left, text, sql, binder):
             return _with_literal(op, left, text, sql, binder)
+    if isinstance(right, Constant) and is_temporal(left.type) and is_integer(right.type):  # `d > 2020-01-31` is one
+        number = literal_of(right)
+        if number is not None:
+            return _with_literal(op, left, number, sql, binder)
     left, right = alike([left, right], binder)
     if isinstance(right, Constant) and right.key is None:
         return _missing(left, sql) if op == "<=>" else Truth(None)

@@ -244,7 +244,7 @@ def _first(least: int, greatest: int, holds: Callable[[int], bool]) -> int | Non
 def _temporal_position(subject: Subject, literal: Literal, zone: dt.tzinfo) -> Position | None:
     type_ = subject.type
     if literal.type not in ("string", "date", "timestamp", "timestamp_ntz"):
-        raise _refuse(subject, literal, "a date or timestamp is needed")
+        raise _refuse(subject, literal, "a date or timestamp is needed, such as DATE '2020-01-31'")
     if pa.types.is_date32(type_):
         return _date_position(subject, literal, zone)
     wanted = "timestamp_ntz" if type_.tz is None else "timestamp"

@@ -80,6 +80,8 @@ def bound_operand(
             return _moved((yield moment), "+", duration, binder, safe=True)
         case Call(function, ()) if function in _CLOCK:
             return _now(function, binder)
+        case Call("variant_get" | "try_variant_get" | "is_variant_null"):
+            raise NoRule("only Spark reads VARIANT: no statistic or filter is kept of what it holds")
         case Call(function, arguments):
             return apply(function, (yield from each_of(arguments)), binder)
 

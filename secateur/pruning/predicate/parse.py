@@ -56,6 +56,7 @@ from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.syntax import call_of, has_only, longhand
 from secateur.pruning.predicate.trees import preorder, rebuilt
 from secateur.pruning.predicate.value_lists import compact
+from secateur.pruning.predicate.variant_paths import with_calls
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -108,6 +109,7 @@ class Dialect(Spark):
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
 
     def tokenize(self, sql: str, dialect: str | AnyDialect | type[AnyDialect] | None = None) -> list[Token]:
         """Tokenize text; ``between`` before a parenthesis is a name if no operand precedes it."""
@@ -158,7 +160,7 @@ def _tree(text: str) -> exp.Expression:
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
     _require_condition_on_rows(tree)
-    return tree  # type: ignore[return-value]
+    return with_calls(tree)  # type: ignore[return-value]
 
 
 def _read(text: str) -> Predicate:
@@ -182,6 +184,8 @@ def _require_condition_on_rows(tree: exp.Condition) -> None:
                 what = "a window function: a predicate, as after WHERE, is about a single row"
             case exp.Anonymous(this=str(name)) if name.lower() in _AGGREGATES:
                 what = "an aggregate: a predicate, as after WHERE, is about a single row"
+            case exp.In() if not any(node.args.get(name) for name in node.args.keys() - {"this"}):
+                what = "a list without values, which Spark's parser refuses; `col.isin([])` is FALSE on every row"
             case _:
                 continue
         raise InvalidPredicate(f"{node.sql(Dialect)} is {what}")

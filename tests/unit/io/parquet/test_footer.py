@@ -60,10 +60,11 @@ def leaf_values(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
     return pc.struct_field(values, list(leaf.path[1:])) if len(leaf.path) > 1 else values
 
 
-def assert_within(values: list[Any], lower: Any, upper: Any, null_count: int) -> None:
-    present = [value for value in values if value is not None]
-    assert null_count in (-1, len(values) - len(present))
-    present = [value for value in present if not (isinstance(value, float) and math.isnan(value))]
+def assert_within(values: list[Any], lower: Any, upper: Any, null_count: int, nan_count: int) -> None:
+    held = [value for value in values if value is not None]
+    assert null_count in (-1, len(values) - len(held))
+    present = [value for value in held if not (isinstance(value, float) and math.isnan(value))]
+    assert nan_count in (-1, len(held) - len(present))
     if present and lower is not None:
         assert lower <= min(present)
     if present and upper is not None:
@@ -103,7 +104,12 @@ def check_file(path: Path | str) -> tuple[Footer, dict[tuple[str, ...], Any]]:
         bounds = chunk_bounds(footer, leaf)
         assert_lengths(bounds, len(groups), leaf)
         for values, *known in zip(
-            columns, bound_values(bounds.lower), bound_values(bounds.upper), bounds.null_count, strict=True
+            columns,
+            bound_values(bounds.lower),
+            bound_values(bounds.upper),
+            bounds.null_count,
+            bounds.nan_count,
+            strict=True,
         ):
             assert_within(values, *known)
         if leaf.path in index:
@@ -121,7 +127,8 @@ def check_pages(pages: Any, columns: list[list[Any]], leaf: Leaf) -> None:
         starts = pages.first_row[numbers.start : numbers.stop].tolist()
         for page, start, stop in zip(numbers, starts, [*starts[1:], len(values)], strict=True):
             held = values[start:stop]
-            assert_within(held, lower[page], upper[page], pages.bounds.null_count[page])
+            counts = pages.bounds.null_count[page], pages.bounds.nan_count[page]
+            assert_within(held, lower[page], upper[page], *counts)
             if all(value is None for value in held):
                 assert lower[page] is upper[page] is None
 
@@ -319,6 +326,8 @@ def test_duckdb_files(tmp_path: Path) -> None:
         by_path = {leaf.path: chunk_bounds(footer, leaf) for leaf in footer.leaves}
         assert by_path[("after",)].lower.to_pylist()[0] == 0
         assert by_path[("double",)].lower.null_count > 0  # a row group with NaN
+        assert (by_path[("double",)].nan_count >= 0).all()
+        assert (by_path[("after",)].nan_count == -1).all()
 
 
 def test_tpchgen_files(tmp_path: Path) -> None:
@@ -457,7 +466,7 @@ INTEGERS = parquet_bytes(pa.array([3, None, 1, 2, 5, 4], pa.int32()))
 
 
 def set_statistics(**fields: Any) -> Callable[[Any], None]:
-    ids = {"max": 1, "min": 2, "nulls": 3, "max_value": 5, "min_value": 6}
+    ids = {"max": 1, "min": 2, "nulls": 3, "max_value": 5, "min_value": 6, "nans": 9}
 
     def change(metadata: Any) -> None:
         for name, value in fields.items():
@@ -562,6 +571,80 @@ def test_nan_bounds_are_unknown() -> None:
     assert only_bounds(data) == (1.0, 2.0, 0)
     for fields in ({"min_value": nan}, {"max_value": nan}, {"min_value": nan, "max_value": None}):
         assert only_bounds(edited(data, set_statistics(**fields)))[:2] == (None, None)
+
+
+NAN, NEGATIVE_NAN = struct.pack("<d", math.nan), struct.pack("<d", -math.nan)
+FLOATS = parquet_bytes(pa.array([1.0, None, 2.0, 3.0]))
+NO_NUMBERS: dict[str, Any] = {"min": None, "max": None, "min_value": None, "max_value": None}
+
+
+@pytest.mark.parametrize(("fields", "expected"), [
+    ({}, (1.0, 3.0, 1, -1)),
+    ({"nans": 0}, (1.0, 3.0, 1, 0)),
+    ({"nans": 2}, (1.0, 3.0, 1, 2)),
+    ({"nans": 3}, (1.0, 3.0, 1, -1)),  # no room for the number that the bounds tell of
+    ({"nans": 3, "nulls": None}, (1.0, 3.0, -1, 3)),
+    ({"nans": 4, "nulls": None}, (1.0, 3.0, -1, -1)),
+    ({"nans": -1}, (1.0, 3.0, 1, -1)),
+    ({"nans": 2**63 - 1}, (1.0, 3.0, 1, -1)),
+    ({"nans": 3, **NO_NUMBERS}, (None, None, 1, 3)),
+    ({"nans": 4, **NO_NUMBERS}, (None, None, 1, -1)),
+    ({"nans": 4, "nulls": 0, **NO_NUMBERS}, (None, None, 0, 4)),
+    ({"nans": 3, "min_value": NEGATIVE_NAN, "max_value": NAN}, (None, None, 1, 3)),
+    ({"nans": 1, "min_value": NEGATIVE_NAN}, (None, None, 1, 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("order", [1, 2])
+def test_c58_nan_counts_in_either_order(order: int, fields: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    def change(metadata: Any) -> None:
+        metadata[7] = [{order: {}}]
+        set_statistics(**fields)(metadata)
+
+    data = edited(FLOATS, change)
+    (bounds,) = read_all(data)[1]
+    assert (*only_bounds(data), int(bounds.nan_count[0])) == expected
+
+
+def test_c58_other_orders_of_floats_are_unknown() -> None:
+    for order in ({3: {}}, {4: {}}, {1: {}, 2: {}}, {}):
+        data = edited(FLOATS, lambda metadata, order=order: metadata.update({7: [order]}))
+        assert only_bounds(data) == (None, None, 1)
+    integers = edited(INTEGERS, lambda metadata: (metadata.update({7: [{2: {}}]}), set_statistics(nans=0)(metadata)))
+    (bounds,) = read_all(integers)[1]
+    assert bounds.nan_count.tolist() == [-1]
+
+
+def test_c58_nan_counts_of_a_writer_that_forgets_nans_are_unknown() -> None:
+    data = edited(FLOATS, lambda m: (m.update({6: b"impala version 2.9.0"}), set_statistics(nans=0)(m)))
+    (bounds,) = read_all(data)[1]
+    assert bounds.nan_count.tolist() == [-1]
+
+
+@pytest.mark.parametrize(("stated", "lower", "nan_count"), [
+    ([0, 0], [1.0, 2.0], [0, 0]),
+    ([1, 0], [1.0, 2.0], [-1, 0]),  # the first page has one value beside its NULL, and bounds
+    ([0, 1], [1.0, 2.0], [0, 1]),
+    ([-1, 3], [1.0, 2.0], [-1, -1]),
+    ([0], [None, None], [-1, -1]),
+    (None, [1.0, 2.0], [-1, -1]),
+])  # fmt: skip
+def test_c58_nan_counts_of_pages(stated: list[int] | None, lower: list[Any], nan_count: list[int]) -> None:
+    def change(index: Any) -> None:
+        if stated is not None:
+            index[8] = stated
+
+    (index,) = read_all(with_index(FLOATS, "ColumnIndex", change))[2].values()
+    assert index.bounds.lower.to_pylist() == lower
+    assert index.bounds.nan_count.tolist() == nan_count
+
+
+def test_c58_a_page_of_nans_has_no_bounds() -> None:
+    def change(index: Any) -> None:
+        index[2][1], index[3][1], index[8] = NEGATIVE_NAN, NAN, [0, 2]
+
+    data = edited(with_index(FLOATS, "ColumnIndex", change), lambda metadata: metadata.update({7: [{2: {}}]}))
+    (index,) = read_all(data)[2].values()
+    assert index.bounds.lower.to_pylist() == [1.0, None]
+    assert index.bounds.nan_count.tolist() == [0, 2]
 
 
 def test_narrow_values_out_of_range_are_unknown() -> None:

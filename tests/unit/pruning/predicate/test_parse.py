@@ -6,6 +6,7 @@ The tables of cases are the specification; Spark checks every line of them.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -134,6 +135,7 @@ def test_other_python_values_are_no_literals(value: object) -> None:
         a == value  # noqa: B015
 
 
+BETWEEN_DECIMALS = "(CAST(variant_get(`v`, '$.user') AS DECIMAL(10, 2)) BETWEEN 1 AND 2)"
 CALLS = [  # text of expressions, and what it is printed as
     ("a + 1 > 2", "(`a` + 1) > 2"),
     ("2 < -a * 3 % b", "(((- `a`) * 3) % `b`) > 2"),
@@ -161,6 +163,15 @@ CALLS = [  # text of expressions, and what it is printed as
     ("datediff(day, a, b) = 1", "timestampdiff(DAY, `a`, `b`) = 1"),
     ("(a > 1) = (s = 'x')", "(`a` > 1) = (`s` = 'x')"),
     ("isnan(x)", "`x` <=> CAST('nan' AS DOUBLE)"),
+    ("v:user::int = 7", "CAST(variant_get(`v`, '$.user') AS INT) = 7"),
+    ("t.v:a.b[0].c::string LIKE 'x%'", "CAST(variant_get(`t`.`v`, '$.a.b[0].c') AS STRING) LIKE 'x%'"),
+    (
+        "lower(v:['a b']:`c d`::string) = 'x'",
+        "lower(CAST(variant_get(`v`, '$[\\'a b\\'][\\'c d\\']') AS STRING)) = 'x'",
+    ),
+    ("v:user::decimal(10,2) BETWEEN 1 AND 2", BETWEEN_DECIMALS),
+    ("v:user IS NULL OR s = 'a:b'", "(variant_get(`v`, '$.user') IS NULL OR `s` = 'a:b')"),
+    ("variant_get(v, '$.user', 'int') = 7", "variant_get(`v`, '$.user', 'int') = 7"),
 ]
 
 
@@ -169,6 +180,17 @@ def test_expressions_of_columns_have_nodes(text: str, printed: str) -> None:
     assert str(parse(text)) == printed
     assert str(parse(printed)) == printed
     assert not any(isinstance(node, Opaque) for node in nodes(parse(text)))
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("v:user = 7", "v:user is VARIANT, which does not compare: say its type, as in v:user::int"),
+    ("(v:user) IN (7, 8)", "v:user is VARIANT"),
+    ("id = 3 AND NOT 7 < v:a.b", "v:a.b is VARIANT"),
+    ("v:items[*].x::int = 1", "whole numbers: payload:items[0].id"),
+])  # fmt: skip
+def test_paths_into_variant_that_spark_refuses(text: str, message: str) -> None:
+    with pytest.raises(InvalidPredicate, match=re.escape(message)):
+        parse(text)
 
 
 OPAQUE = [  # what has no node is kept as text, under the connectives as elsewhere

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
-from secateur.errors import IndexNotWritable, TableNotFound, UnsupportedTable
+from secateur.errors import IndexNotWritable, InvalidParquet, TableNotFound, UnsupportedTable
 from secateur.io.tables.directory.chosen import Matching, matching
 from tests.support.profiles import examples
 
@@ -49,6 +49,22 @@ def test_a_list_of_files(lake: Path, tmp_path: Path) -> None:
     (lake / "day=0" / "part-0.parquet").unlink()
     with pytest.raises(TableNotFound, match=r"no such file: .*part-0"):
         sec.prune(table, "true")
+
+
+def test_a_single_file(lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake)
+    elsewhere = str(tmp_path / "index")
+    for place in (lake / "day=1" / "part-3.parquet", "day=1/part-3.parquet"):
+        table = sec.open_table(place, index_location=elsewhere)
+        assert ids(table) == list(range(60, 80))
+        sec.build_index(table, bloom=["id"])
+        assert ids(table, "id IN (7, 61)") == [61]
+        assert sec.prune(table, "id = 61", strict=True).report.index.startswith("snapshot")
+    sec.build_index(sec.open_table(lake / "day=1"))
+    assert sec.prune(lake / "day=1" / "part-3.parquet", "id = 61").report.index.startswith("snapshot 1")
+    (lake / "notes.txt").write_text("no rows")
+    with pytest.raises(InvalidParquet, match=r"notes\.txt: .*not a Parquet file"):
+        sec.prune(lake / "notes.txt", "id = 61")
 
 
 def test_the_index_of_a_directory_serves_its_files_and_is_not_theirs(lake: Path) -> None:

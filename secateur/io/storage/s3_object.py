@@ -1,36 +1,22 @@
-"""Access to S3 objects by the library obstore, which can do what pyarrow's filesystems cannot.
+"""Objects of S3, and of stores with its interface, for obstore's client: pyarrow's settings in obstore's words.
 
-It creates an object conditionally, and reads a range by one request, whose response has the object's size, time and
-tag. It gets the settings of a pyarrow filesystem, and takes credentials from where pyarrow takes them. If credentials
-or settings are of a kind that obstore does not support (an assumed role, an SSO or process profile, a custom
-certificate authority), there is no client, and pyarrow is used.
+Credentials are taken from where pyarrow takes them. If credentials or settings are of a kind that obstore does not
+support (an assumed role, an SSO or process profile, a custom certificate authority), there is no client.
 """
 
 from __future__ import annotations
 
 import configparser
-import datetime as dt
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import pyarrow.fs as pafs
 
-from secateur.io.storage.byte_ranges import LONGEST
 from secateur.io.storage.filesystem_settings import settings_of
+from secateur.io.storage.object_client import StoredObject
 
-if TYPE_CHECKING:
-    from obstore.store import S3Store
-
-LEAST_TIMEOUT = 30.0  # seconds for one attempt; obstore's default
-BYTES_PER_SECOND = 1e6  # of a slow connection; extends the timeout of an attempt
-READ_TIMEOUT = 10.0  # seconds without a byte of a response
-RETRIES = 5  # after about 0.1 to 1.6 seconds each
-LONGEST_PAUSE = 2.0  # seconds
-CLIENTS = 32  # that are cached, with their connections
 _NOT_TAKEN = ("role_arn", "tls_ca_file_path")  # settings without a counterpart in obstore
 _NOT_TAKEN_PROFILES = ("role_arn", "credential_process", "sso_session", "sso_start_url")
 _KEYS = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "token"}
@@ -46,83 +32,10 @@ _IN_ENVIRONMENT = (  # where obstore finds credentials before it asks the machin
 )
 _PROXY = ("scheme", "host", "port")
 _TIMEOUTS = {"connect_timeout": "connect_timeout", "request_timeout": "read_timeout"}
-Options: TypeAlias = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True)
-class S3Object:
-    """An object of a store with S3's interface, and the settings of its client."""
-
-    bucket: str
-    key: str
-    config: Mapping[str, Any]
-    client: Mapping[str, Any]
-    credentials: Mapping[str, Any]  # empty if obstore finds them itself
-    timeouts: Mapping[str, float]  # of reads, in seconds, if set
-
-
-class _Process:
-    """Whether clients work in this process: obstore's threads do not survive a fork."""
-
-    used = False
-    is_cut_off = False
-
-
-def is_cut_off() -> bool:
-    """Return whether this process was forked from one that had clients, which do not work here."""
-    return _Process.is_cut_off
-
-
-def _forked() -> None:
-    _Process.is_cut_off = _Process.is_cut_off or _Process.used
-
-
-os.register_at_fork(after_in_child=_forked)
-
-
-def reading_client(target: S3Object) -> S3Store:
-    """Return the client that reads an object, cached with its connections for others of the bucket."""
-    return _client_for(
-        target, LEAST_TIMEOUT + LONGEST / BYTES_PER_SECOND, {"read_timeout": READ_TIMEOUT, **target.timeouts}
-    )
-
-
-def writing_client(target: S3Object, size: int) -> S3Store:
-    """Return the client for a put of `size` bytes."""
-    return _client_for(target, LEAST_TIMEOUT + size / BYTES_PER_SECOND, {})
-
-
-def _client_for(target: S3Object, timeout: float, timeouts: Mapping[str, float]) -> S3Store:
-    _Process.used = True
-    seconds = {name: f"{value:.3f}s" for name, value in {**timeouts, "timeout": timeout}.items()}
-    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    options = (target.config, {**target.client, **seconds}, target.credentials, environment)
-    return _client(target.bucket, *(tuple(sorted(group.items())) for group in options))
-
-
-@lru_cache(CLIENTS)
-def _client(bucket: str, config: Options, client: Options, credentials: Options, environment: Options) -> S3Store:
-    """Return a cached client; `environment` holds what obstore reads there itself, so a change makes a new client."""
-    from obstore.store import S3Store
-
-    given: Any = {**dict(credentials), "expires_at": None}
-    provider = (lambda: given) if credentials else None  # so that no session token of the environment is added
-    options: Any = dict(client)
-    settings: Any = dict(config)
-    backoff: Any = {"max_backoff": dt.timedelta(seconds=LONGEST_PAUSE)}
-    return S3Store(
-        bucket,
-        config=settings,
-        client_options=options,
-        retry_config={"max_retries": RETRIES, "backoff": backoff},
-        credential_provider=provider,
-    )
-
-
-def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
-    """Return a path of pyarrow's S3 filesystem as an object; None for another filesystem, or unsupported settings."""
-    if filesystem.type_name != "s3" or is_cut_off():
-        return None
+def s3_object(filesystem: pafs.S3FileSystem, path: str) -> StoredObject | None:
+    """Return a path of pyarrow's S3 filesystem as an object; None for settings that obstore does not support."""
     settings = settings_of(filesystem)
     credentials = _credentials(settings)
     proxy = settings.get("proxy_options") or {}
@@ -142,7 +55,7 @@ def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
     if proxy.get("host"):
         client["proxy_url"] = "{}://{}:{}".format(*(proxy[name] for name in _PROXY))
     timeouts = {option: settings[name] for name, option in _TIMEOUTS.items() if settings.get(name, -1) > 0}
-    return S3Object(bucket, key, config, client, credentials, timeouts)
+    return StoredObject("s3", bucket, key, config, client, credentials, timeouts)
 
 
 def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | None:
