@@ -7,7 +7,9 @@ import numpy as np
 
 def offsets_of(counts: np.ndarray) -> np.ndarray:
     """Return the offsets of n runs with these element counts: int64 of shape (n + 1,)."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, dtype=np.int64, out=offsets[1:])
+    return offsets
 
 
 def runs_of(apart: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -15,8 +17,10 @@ def runs_of(apart: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
     `apart` marks the elements, from the second on, that begin a run: bool of shape (n - 1,), (0,) where n is 0.
     """
-    cut = np.flatnonzero(apart)
-    return np.append(0, cut + 1)[:n], np.append(cut, n - 1)[:n]
+    cut = apart.nonzero()[0]
+    first, last = np.zeros((2, len(cut) + 1), np.int64)
+    first[1:], last[:-1], last[-1] = cut + 1, cut, n - 1
+    return first[:n], last[:n]
 
 
 def elements_of(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -26,6 +30,8 @@ def elements_of(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 def spread(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the positions of all elements of runs with these begins and counts: int64."""
+    if len(counts) == 1:
+        return np.arange(begins[0], begins[0] + counts[0])
     behind = offsets_of(counts)
     return np.repeat(begins - behind[:-1], counts) + np.arange(behind[-1])
 

@@ -342,20 +342,25 @@ def doubles_of(keys: np.ndarray) -> np.ndarray:
     return np.where(keys >= 0, keys, keys ^ np.int64(INT64_MAX)).view(np.float64)
 
 
+_MATRIX_BYTES = 1 << 20  # fits a processor's cache
+
+
 def _bytes_keys(array: pa.Array) -> Keys:
-    """Return the keys of strings: one scatter of all bytes into a zeroed matrix of 8-byte words."""
+    """Return the keys of strings: their bytes are laid into zeroed matrices of 8-byte words, one after the other."""
     binary = array.cast(pa.large_binary())
     offsets = np.frombuffer(binary.buffers()[1], np.int64)[binary.offset : binary.offset + len(binary) + 1]
     lengths = np.diff(offsets)
     width = max(1, -(-int(lengths.max(initial=0)) // 8))
-    matrix = np.zeros((len(binary), width * 8), np.uint8)
-    if binary.buffers()[2] is not None and len(binary):
-        data = np.frombuffer(binary.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-        rows = np.repeat(np.arange(len(binary)), lengths)
-        columns = np.arange(len(data)) - np.repeat(offsets[:-1] - offsets[0], lengths)
-        matrix[rows, columns] = data
-    words = matrix.view(">u8").astype(np.uint64)
-    return Keys(Kind.BYTES, (*(np.ascontiguousarray(words[:, i]) for i in range(width)), lengths.astype(np.uint64)))
+    words = np.zeros((width, len(binary)), np.uint64)
+    if binary.buffers()[2] is not None:
+        data, places = np.frombuffer(binary.buffers()[2], np.uint8), np.arange(8 * width)
+        step = max(1, _MATRIX_BYTES // len(places))
+        for start in range(0, len(binary), step):
+            part = slice(start, min(start + step, len(binary)))
+            matrix = np.zeros((part.stop - start, len(places)), np.uint8)
+            matrix[places < lengths[part, None]] = data[offsets[start] : offsets[part.stop]]
+            words[:, part] = matrix.view(">u8").T
+    return Keys(Kind.BYTES, (*words, lengths.astype(np.uint64)))
 
 
 def byte_matrix(keys: Keys) -> tuple[np.ndarray, np.ndarray]:

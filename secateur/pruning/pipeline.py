@@ -63,8 +63,8 @@ STAGES = Stages(
         Stage("deletes", prune_deleted, applies=has_deletes),  # blocks with all rows deleted
         Stage("limit", prune_by_limit, applies=is_unordered),
         Stage("top-n", prune_by_order, applies=is_ordered),  # ORDER BY with a limit
-        Stage("pages", prune_pages),  # row ranges within blocks
         Stage("rows", prune_rows, applies=lists_rows),  # the rows that postings list
+        Stage("pages", prune_pages),  # row ranges within blocks
     ),
 )
 

@@ -29,6 +29,10 @@ class RowRanges:
         """Return the number of rows of each block in its ranges: int64."""
         return np.diff(offsets_of(self.stop - self.start)[self.offsets])
 
+    def are_whole(self, row_count: np.ndarray) -> np.ndarray:
+        """Return which blocks are fully covered, given their row counts: bool."""
+        return self.row_counts >= row_count
+
     def take(self, blocks: np.ndarray) -> RowRanges:
         """Return the ranges of the given blocks."""
         chosen = elements_of(self.offsets, blocks)
@@ -41,7 +45,7 @@ class RowRanges:
 
     def partial(self, row_count: np.ndarray) -> RowRanges:
         """Return the ranges of blocks that are not fully covered, given their row counts; none for the other blocks."""
-        counts, partly = np.diff(self.offsets), self.row_counts < row_count
+        counts, partly = np.diff(self.offsets), ~self.are_whole(row_count)
         kept = np.repeat(partly, counts)
         return RowRanges(offsets_of(np.where(partly, counts, 0)), self.start[kept], self.stop[kept])
 

@@ -44,18 +44,29 @@ def wait_for(what: Callable[[], bool], process: subprocess.Popen[bytes]) -> None
 
 
 @slow
-def test_a_killed_query_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [0, 1])
+def test_a_killed_query_goes_on(spark: SparkSession, tmp_path: Path, files: int) -> None:
     """One query of a table of each format, killed with its JVM as soon as its second batch has begun.
 
-    The tables grow before it is started again.
+    With a limit, that batch is within the first snapshot. The tables grow before the query is started again.
     """
+    if files and not KNOWS_WHAT_IS_AVAILABLE:
+        pytest.skip("this Spark does not say where a batch begins, so a batch has no limit")
     histories = []
     for kind in HISTORIES:
         (tmp_path / kind).mkdir()
         histories.append(a_history(kind, tmp_path / kind))
     sink, checkpoint = tmp_path / "sink", tmp_path / "checkpoint"
     tables = [history.writer.path for history in histories]
-    command = [sys.executable, "-m", "tests.support.programs.streaming_work", str(sink), str(checkpoint), *tables]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.programs.streaming_work",
+        str(sink),
+        str(checkpoint),
+        str(files),
+        *tables,
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as work:
@@ -66,7 +77,7 @@ def test_a_killed_query_goes_on(spark: SparkSession, tmp_path: Path) -> None:
         finally:
             os.killpg(work.pid, signal.SIGKILL)
     grow(histories)
-    drain(copying(spark, str(sink), str(checkpoint), tables, processingTime="0 seconds"))
+    drain(copying(spark, str(sink), str(checkpoint), tables, files, processingTime="0 seconds"))
     copied = [(row.n, row.rid) for row in spark.read.parquet(str(sink)).collect()]
     expected = [(n, rid) for n, history in enumerate(histories) for rid in history.rids if rid % 2 == 0]
     assert sorted(copied) == expected
@@ -113,6 +124,34 @@ def test_batches_are_read_again_as_they_were(spark: SparkSession, tmp_path: Path
     start(availableNow=True).awaitTermination(PATIENCE)
     written = pq.read_table(tmp_path / "sink")["rid"].to_pylist()
     assert sorted(written) == history.rids
+
+
+@pytest.mark.skipif(not KNOWS_WHAT_IS_AVAILABLE, reason="this Spark does not say where a batch begins")
+@pytest.mark.parametrize("kind", HISTORIES)
+def test_limited_batches_reach_the_sink_once(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """A query that fails within a snapshot goes on there, up to what was there when it started again, and ends."""
+    history = a_history(kind, tmp_path)
+    (tmp_path / "sink").mkdir()
+    fails_at = [1]
+
+    def write(batch: DataFrame, number: int) -> None:
+        pq.write_table(batch.toArrow(), tmp_path / "sink" / f"{number}.parquet")
+        if number in fails_at:
+            raise OSError("the sink is gone")
+
+    def start() -> StreamingQuery:
+        rows = spark.readStream.format("secateur").option("maxFilesPerTrigger", 1).load(history.writer.path)
+        writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return writer.trigger(availableNow=True).start()
+
+    with pytest.raises(StreamingQueryException, match="the sink is gone"):
+        start().awaitTermination(PATIENCE)
+    history.step([APPEND])
+    fails_at.clear()
+    assert start().awaitTermination(PATIENCE)
+    batches = [pq.read_table(file)["rid"].to_pylist() for file in (tmp_path / "sink").iterdir()]
+    assert len(batches) == len(history.live) > 2
+    assert sorted(rid for batch in batches for rid in batch) == history.rids
 
 
 def test_rows_since_reach_spark(spark: SparkSession, tmp_path: Path) -> None:

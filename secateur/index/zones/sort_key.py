@@ -86,8 +86,10 @@ def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn 
     Its path begins with an empty name, unlike any column's, and contains everything that the bytes depend on: another
     key, or columns whose keys have changed, make another column.
     """
+    if len(key) < 2:
+        return None
     types = {column.path: column.type for column in indexed_columns(schema)}
-    if len(key) < 2 or any(column.path not in types for column in key):
+    if any(column.path not in types for column in key):
         return None
     parts = (f"{column!r} {_family(types[column.path])}" for column in key)
     return IndexedColumn(("", *parts), pa.binary())

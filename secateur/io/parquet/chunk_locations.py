@@ -15,6 +15,7 @@ import numpy as np
 from secateur.io.parquet.column_chunk import StoredChunk
 from secateur.io.parquet.page_index import PageLocations
 from secateur.io.parquet.row_selection import RowSelection
+from secateur.ragged import spread
 
 MAGIC_BYTES = 4  # at the start of a file
 
@@ -49,6 +50,12 @@ class ChunkLocations:
     def has_pages(self) -> bool:
         """Whether the pages of all these chunks are known."""
         return all(chunk.pages is not None for chunk in self.chunks.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays in memory."""
+        pages = [chunk.pages for chunk in self.chunks.values() if chunk.pages is not None]
+        return sum(array.nbytes for of_chunk in pages for array in vars(of_chunk).values())
 
     @property
     def byte_count(self) -> int:
@@ -97,10 +104,14 @@ def _within(pages: PageLocations, start: int, data: int, stop: int) -> bool:
     return data <= first and last <= stop and (start == data or first == data)
 
 
-def selected_pages(pages: PageLocations, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Return which pages hold a row of the ascending, disjoint ranges [start, stop): bool of shape (n_pages,)."""
-    begin, end = pages.first_row, pages.first_row + pages.rows
-    return np.searchsorted(start, end, "left") > np.searchsorted(stop, begin, "right")
+def selected_pages(pages: PageLocations, rows: RowSelection) -> np.ndarray:
+    """Return the numbers of the pages that hold some of the rows, ascending; the rows are rows of the pages."""
+    first = pages.first_row.searchsorted(rows.start, "right") - 1  # a page begins where the one before ends
+    last = pages.first_row.searchsorted(rows.stop, "left")
+    if len(first) == 1:
+        return np.arange(first[0], last[0])
+    first[1:] = np.maximum(first[1:], last[:-1])
+    return spread(first, np.maximum(last - first, 0))
 
 
 def selected_bytes(locations: ChunkLocations, rows: RowSelection) -> int:
@@ -108,18 +119,18 @@ def selected_bytes(locations: ChunkLocations, rows: RowSelection) -> int:
 
     A chunk whose pages are unknown counts with all its bytes.
     """
-    return sum(_selected_bytes(chunk, rows) for chunk in locations.chunks.values())
+    return selected_size(locations, rows)[0]
 
 
-def _selected_bytes(chunk: ColumnLocations, rows: RowSelection) -> int:
-    if chunk.pages is None:
-        return chunk.size
-    chosen = selected_pages(chunk.pages, rows.start, rows.stop)
-    dictionary = chunk.dictionary if chosen[: chunk.dictionary_pages].any() else 0
-    return int(chunk.pages.size[chosen].sum()) + dictionary
-
-
-def selected_count(locations: ChunkLocations, rows: RowSelection) -> int:
-    """Count the pages that hold some of the rows, over all chunks whose pages are known."""
-    known = (chunk.pages for chunk in locations.chunks.values() if chunk.pages is not None)
-    return sum(int(np.count_nonzero(selected_pages(pages, rows.start, rows.stop))) for pages in known)
+def selected_size(locations: ChunkLocations, rows: RowSelection) -> tuple[int, int]:
+    """Return the bytes as :func:`selected_bytes`, and how many pages of chunks whose pages are known these are."""
+    size = count = 0
+    for chunk in locations.chunks.values():
+        if chunk.pages is None:
+            size += chunk.size
+            continue
+        chosen = selected_pages(chunk.pages, rows)
+        count += len(chosen)
+        size += int(chunk.pages.size[chosen].sum())
+        size += chunk.dictionary if len(chosen) and chosen[0] < chunk.dictionary_pages else 0
+    return size, count

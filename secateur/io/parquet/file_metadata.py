@@ -92,22 +92,14 @@ class FileMetadata:
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
         """Return the schema of some top-level columns, in file order."""
-        return pa.schema([field for field in self._fields_of_schema if field.name in names], self.schema.metadata)
+        return _schema_of(self, frozenset(names))
 
-    @cached_property
-    def _fields_of_schema(self) -> tuple[pa.Field, ...]:
-        return tuple(self.schema)
-
-    def leaves(self, names: Collection[str]) -> list[int]:
+    def leaves(self, names: Collection[str]) -> tuple[int, ...]:
         """Return the ordinals of all leaves of some top-level columns, ascending.
 
         Raises InvalidParquet if two columns have one of these names.
         """
-        chosen = self.schema_of(names)
-        if len(set(chosen.names)) < len(chosen):
-            raise InvalidParquet(f"several of the columns {', '.join(chosen.names)} have the same name")
-        wanted = {name.encode() for name in names}
-        return [ordinal for ordinal, column in enumerate(self.columns) if column.names[0] in wanted]
+        return _leaves_of(self, frozenset(names))
 
     def footer(self, row_count: int, chunks: Mapping[int, ChunkPlace]) -> bytes:
         """Return the end of a file with this file metadata: the footer, its length and the magic.
@@ -135,6 +127,20 @@ class FileMetadata:
     def _without_values(self) -> tuple[bytes, ...]:
         """A ColumnChunk without values for each leaf, by its ordinal."""
         return tuple(_column_chunk(metadata, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for metadata in self._column_metadata)
+
+
+@lru_cache(maxsize=256)
+def _schema_of(head: FileMetadata, names: frozenset[str]) -> pa.Schema:
+    return pa.schema([field for field in head.schema if field.name in names], head.schema.metadata)
+
+
+@lru_cache(maxsize=256)
+def _leaves_of(head: FileMetadata, names: frozenset[str]) -> tuple[int, ...]:
+    chosen = _schema_of(head, names).names
+    if len(set(chosen)) < len(chosen):
+        raise InvalidParquet(f"several of the columns {', '.join(chosen)} have the same name")
+    wanted = {name.encode() for name in names}
+    return tuple(ordinal for ordinal, column in enumerate(head.columns) if column.names[0] in wanted)
 
 
 @lru_cache(maxsize=64)

@@ -59,7 +59,7 @@ class PageReader:
         for part in rows.split(windows):
             yield self._table(row_group, self._chosen(row_group, locations, part), part)
 
-    def _leaves(self, names: Sequence[str]) -> list[int]:
+    def _leaves(self, names: Sequence[str]) -> Sequence[int]:
         try:
             return self.head.leaves(names)
         except InvalidParquet as error:

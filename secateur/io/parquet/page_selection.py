@@ -126,7 +126,7 @@ def chosen_pages(place: str, column: SchemaColumn, chunk: ColumnLocations, rows:
     """Return the pages of a chunk that hold some of these rows; there are some, and the chunk's pages are known."""
     pages = chunk.pages
     assert pages is not None, "required of the caller"
-    return _chosen(place, column, chunk, pages, np.flatnonzero(selected_pages(pages, rows.start, rows.stop)))
+    return _chosen(place, column, chunk, pages, selected_pages(pages, rows))
 
 
 def _chosen(
@@ -135,6 +135,9 @@ def _chosen(
     """Return pages by their numbers."""
     first_row, offset = pages.first_row[number], pages.offset[number]
     end, stop = first_row + pages.rows[number], offset + pages.size[number]
+    if len(number) == 1:
+        range_ = int(offset[0]), int(pages.size[number[0]])
+        return PageSelection(place, column, chunk, pages, number, RowSelection(first_row, end), [range_])
     first, last = runs_of(offset[1:] != stop[:-1], len(number))
     ranges = list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
     return PageSelection(place, column, chunk, pages, number, merged(first_row, end), ranges)

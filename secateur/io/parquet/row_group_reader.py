@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
 from secateur.io.parquet.arrow_types import conform
-from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, selected_bytes, selected_count
+from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, selected_bytes, selected_size
 from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.file_metadata import FileMetadata, known_head
 from secateur.io.parquet.footer import Footer
-from secateur.io.parquet.location_codec import decode_locations
+from secateur.io.parquet.known_locations import known_locations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.rebase import calendars_differ, has_legacy_calendar
 from secateur.io.parquet.row_selection import RowSelection, all_rows, cut_out, without_gaps
@@ -164,11 +164,8 @@ class RowGroupReader(Generic[OpenFile]):
         if locations is None or not locations.has_pages:
             return False
         chosen = all_rows(locations.row_count) if rows is None else rows
-        cost = (
-            CHUNK_COST * len(locations.chunks)
-            + BYTE_COST * selected_bytes(locations, chosen)
-            + PAGE_COST * selected_count(locations, chosen)
-        )
+        size, count = selected_size(locations, chosen)
+        cost = CHUNK_COST * len(locations.chunks) + BYTE_COST * size + PAGE_COST * count
         return cost <= locations.byte_count or (spared and cost <= MOST_COPIED)
 
     def is_light(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
@@ -186,7 +183,7 @@ class RowGroupReader(Generic[OpenFile]):
         A row group is small if reading its pages one by one would cost more than reading its columns whole. pyarrow
         cannot read nested columns of several row groups at once.
         """
-        if all(map(self._spares_footer, row_groups)) or not self._are_flat(names):
+        if len(row_groups) == 1 or all(map(self._spares_footer, row_groups)) or not self._are_flat(names):
             yield from ((row_group,) for row_group in row_groups)
             return
         run: list[int] = []
@@ -215,6 +212,9 @@ class RowGroupReader(Generic[OpenFile]):
             return True
         if self._spares_footer(row_groups[0]):
             return False
+        known = self._stored_locations(row_groups[0])
+        if known is not None and known.chunks:
+            return known.byte_count <= CHUNK_COST * len(known.chunks)
         return self._chunk_bytes(row_groups[0]) <= CHUNK_COST
 
     def _spares_footer(self, row_group: int) -> bool:
@@ -297,7 +297,7 @@ class RowGroupReader(Generic[OpenFile]):
             data = self.stored.page_locations.get(row_group)
             self._decoded[row_group] = None
             with suppress(IndexFault):  # the footer has them, too
-                self._decoded[row_group] = decode_locations(data, self.file.size(), "page locations") if data else None
+                self._decoded[row_group] = known_locations(data, self.file.size()) if data else None
         return self._decoded[row_group]
 
     @cached_property

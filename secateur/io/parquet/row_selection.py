@@ -25,6 +25,8 @@ class RowSelection:
 
     def __len__(self) -> int:
         """The number of rows."""
+        if len(self.start) == 1:
+            return int(self.stop[0] - self.start[0])
         return int((self.stop - self.start).sum())
 
     @property
@@ -58,23 +60,27 @@ class RowSelection:
 
         If they are few they are copied, so that the memory of the other rows is released.
         """
-        row_in_table = np.cumsum(cover.stop - cover.start) - (
-            cover.stop - cover.start
-        )  # where each range begins in the table
-        range_ = np.searchsorted(cover.start, self.start, "right") - 1
-        begin = self.start - cover.start[range_] + row_in_table[range_]
-        if not len(begin):
+        if not len(self.start):
             return table.slice(0, 0)
-        if len(begin) > MOST_SLICES or len(self) < len(cover) * LEAST_SHARE:
+        begin = self._begin_within(cover)
+        if len(begin) > MOST_SLICES or len(self) < len(table) * LEAST_SHARE:
             places = spread(begin, self.stop - self.start)
             with suppress(pa.ArrowNotImplementedError):  # of views, and of extension types in lists
-                if len(places) < len(cover) * LEAST_SHARE:
+                if len(places) < len(table) * LEAST_SHARE:
                     return table.take(from_numpy(places))
-                mask = np.zeros(len(cover), bool)
+                mask = np.zeros(len(table), bool)
                 mask[places] = True
                 return table.filter(flags(mask))
         lengths = (self.stop - self.start).tolist()
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
+
+    def _begin_within(self, cover: RowSelection) -> np.ndarray:
+        """Return where each range begins among the rows of `cover`."""
+        if len(cover.start) == 1:
+            return self.start - cover.start[0]
+        counts = cover.stop - cover.start
+        range_ = cover.start.searchsorted(self.start, "right") - 1
+        return self.start - cover.start[range_] + (np.cumsum(counts) - counts)[range_]
 
 
 def all_rows(row_count: int) -> RowSelection:

@@ -33,6 +33,9 @@ def fields(values: Iterable[Encoded], behind: int = 0) -> bytes:
     return b"".join(parts)
 
 
+_SHORT = tuple(bytes([value]) for value in range(0x80))  # integers of one byte
+
+
 def integer(value: int) -> bytes:
     """Encode a signed integer of any width, zigzag."""
     return varint(value << 1 if value >= 0 else (-value << 1) - 1)
@@ -40,6 +43,8 @@ def integer(value: int) -> bytes:
 
 def varint(value: int) -> bytes:
     """Encode an unsigned integer, seven bits per byte, least significant first."""
+    if value < len(_SHORT):
+        return _SHORT[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -31,6 +31,19 @@ from secateur.pruning.report import Faults, Since
 FindIndex = Callable[[], Snapshot | None]  # raises IndexFault
 
 
+@dataclass(frozen=True, eq=False)
+class TableState:
+    """What the store of a table is asked for first; equal states are the same objects."""
+
+    listing: Listing  # all live files
+    index: Snapshot | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableState) and self.listing is other.listing and self.index is other.index
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class OpenedTable:
     """One snapshot of a table: live files, schema, and the index where it covers them."""
@@ -42,6 +55,7 @@ class OpenedTable:
     manifests_read: ManifestCounts  # to list the current files
     since: Since | None = None  # None: all live files are asked for
     others: Listing | None = None  # all live files, if the query asks for some only
+    state: TableState | None = None  # as the store was asked for it; None: it was not
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle without the index: a plan sent to another process opens its files by their footers."""
@@ -85,8 +99,9 @@ def open_snapshot_of(
     listing: Listing | None = None,
     other_schema: pa.Schema | None = None,
     since: int | None = None,
+    known: TableState | None = None,
 ) -> OpenedTable:
-    """List the table, unless a listing is given, and match its index.
+    """List the table, unless a listing is given, and match its index; a `known` state is taken as it is.
 
     A listing may be of some of the table's files: `other_schema` is that of others, if the table declares none. With
     `since`, only the files are opened that came after this snapshot. Raises TableNotFound if the table has no
@@ -95,12 +110,14 @@ def open_snapshot_of(
     table = handle.snapshot()
     before = table.metadata_tables.manifests_read
     find_index = _index_of(table) if use_index else lambda: None
+    if known is not None:
+        listing, find_index = known.listing, lambda: known.index
     if listing is None:
         listing, find_index = _listed(table, zone, find_index)
     read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
-    newer, others = None, None
+    newer, others, asked = None, None, listing
     if since is not None:
         new = history_of(table).new_files(since, listing)
         newer = Since(since, len(new.ordinals), len(listing.size))
@@ -117,7 +134,7 @@ def open_snapshot_of(
     if METADATA in schema.names:
         listing = replace(listing, has_metadata_column=True)
         catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
-    return OpenedTable(table, listing, schema, catalog, read, newer, others)
+    return OpenedTable(table, listing, schema, catalog, read, newer, others, TableState(asked, snapshot))
 
 
 def _listed(table: TableSnapshot, zone: dt.tzinfo, find_index: FindIndex) -> tuple[Listing, FindIndex]:

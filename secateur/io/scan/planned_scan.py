@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
 from secateur.io.scan.index_options import implied_by, indexed_expressions, order_over
-from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
+from secateur.io.scan.last_state import has_last_state, plan_with_last_state
+from secateur.io.scan.opened_table import OpenedTable, TableState, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
 from secateur.io.scan.verdicts import keeping_verdicts, leaving_verdicts, verdicts_on
@@ -291,13 +292,15 @@ class PlannedScan(ScanPlan):
         blocks = self.survivors.blocks
         return reading_order(blocks.file, blocks.row_group)
 
-    def blocks_at(self, positions: np.ndarray, reader: BlockReader) -> BlockList:
-        """Return the reader's description of surviving blocks, given their positions in :meth:`order`."""
+    def blocks_at(self, positions: np.ndarray, reader: BlockReader, *, is_sent: bool = False) -> BlockList:
+        """Return the reader's description of surviving blocks, given their positions in :meth:`order`, for this process
+        or to be sent to others.
+        """
         from secateur.io.scan.surviving_blocks import surviving_blocks
 
         files = np.unique(self.survivors.blocks.file[positions])
         options = self.delivery.options.take(from_numpy(np.searchsorted(self.file_ordinals, files)))
-        return surviving_blocks(self, positions, reader, options)
+        return surviving_blocks(self, positions, reader, options, is_sent=is_sent)
 
     @cached_property
     def delivery(self) -> Delivery:
@@ -355,12 +358,29 @@ def plan_unreported(
 ) -> PlannedScan:
     """Plan as `plan_scan` does what is only an estimate of a query."""
     started = time.perf_counter()
+    plan = partial(_planned, Origin(table, predicate, settings), sql, started)
+    if opened is not None:
+        return plan(opened, Faults(settings.strict))
+    snapshot, zone = table.snapshot(), known_zone(settings.session_time_zone)
+
+    def open_table(known: TableState | None) -> OpenedTable:
+        faults = Faults(settings.strict)
+        return open_snapshot_of(snapshot, zone, faults, use_index=settings.use_index, since=settings.since, known=known)
+
+    is_plain = settings.use_index and settings.since is None and settings.executors is None
+    if not (is_plain and has_last_state(snapshot)):
+        opened = open_table(None)
+        return plan(opened, opened.catalog.faults)
+    scan = plan_with_last_state(snapshot, open_table, lambda opened: plan(opened, opened.catalog.faults))
+    return replace(scan, report=replace(scan.report, planning_seconds=time.perf_counter() - started))
+
+
+def _planned(origin: Origin, sql: Sql, started: float, opened: OpenedTable, faults: Faults) -> PlannedScan:
+    """Plan a query, begun at a time by `time.perf_counter`, over an open table."""
+    predicate, settings = origin.predicate, origin.settings
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
     zone = known_zone(time_zone)
-    faults = Faults(settings.strict)
-    if opened is None:
-        opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index, since=settings.since)
     bound = settings.bind(predicate, opened.binding_schema)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
@@ -402,7 +422,7 @@ def plan_unreported(
         session_time_zone=time_zone,
         ansi=settings.ansi,
         opened=opened,
-        origin=Origin(table, predicate, settings),
+        origin=origin,
     )
 
 

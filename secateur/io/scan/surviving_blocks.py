@@ -41,8 +41,13 @@ class ReadablePlan(Protocol):
     def residuals(self) -> Residuals: ...
 
 
-def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, options: pa.Array) -> BlockList:
-    """List surviving blocks by position, file by file; `options` has the reader options of their files, in order."""
+def surviving_blocks(
+    scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, options: pa.Array, *, is_sent: bool = False
+) -> BlockList:
+    """List surviving blocks by position, file by file, for this process or to be sent to others.
+
+    `options` has the reader options of their files, in order.
+    """
     blocks = scan.survivors.blocks
     return block_list(
         scan.opened.listing,
@@ -51,7 +56,7 @@ def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockRea
         blocks.row_group[positions],
         scan.residuals.of_block[positions],
         _ranges(scan, positions),
-        _locations(scan, positions, [field.name for field in reader.needed]),
+        _locations(scan, positions, [field.name for field in reader.needed], is_sent=is_sent),
     )
 
 
@@ -75,7 +80,9 @@ def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
     return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
 
-def _locations(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) -> BlockLocations | None:
+def _locations(
+    scan: ReadablePlan, positions: np.ndarray, names: Sequence[str], *, is_sent: bool
+) -> BlockLocations | None:
     """Return the page locations of some columns from the index; None where footers serve as well."""
     blocks = scan.survivors.blocks
     if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LOCATED:
@@ -87,12 +94,12 @@ def _locations(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) 
     wanted = {name.lower() for name in names}
     by_id = isinstance(scan.opened.table.naming, ByFieldId)
 
-    def leaves(head: FileMetadata) -> list[int]:
+    def leaves(head: FileMetadata) -> Sequence[int]:
         all_names = head.schema.names
         return head.leaves(all_names if by_id else [name for name in all_names if name.lower() in wanted])
 
     try:
-        stored = locations_of(scan.opened, blocks.take(positions[order]), leaves)
+        stored = locations_of(scan.opened, blocks.take(positions[order]), leaves, is_sent=is_sent)
     except IndexFault:  # of a strict plan: it needs no index once made
         return None
     for reason in stored.degraded:

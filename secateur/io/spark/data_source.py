@@ -14,6 +14,8 @@ index. Options, beside ``path`` (or ``load(path)``):
 ``read_optimized``  true: of a Hudi table the base files alone, as of the last compactions
 ``since``           only rows of files that came after this snapshot; a stream begins after it
 ``skip_changes``    of a stream, true: go on without the rows of snapshots that change or remove rows
+``maxFilesPerTrigger``, ``maxBytesPerTrigger``  of a stream: the most files, or bytes of files, of a batch; one file at
+                    least
 ``use_index``       false: read every block that footers do not rule out
 ``time_zone``       in which the predicate's timestamps are read (UTC)
 ``ansi``            false: the predicate means what it means without ``spark.sql.ansi.enabled``
@@ -40,7 +42,9 @@ from secateur.io.scan.planned_scan import Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation
 from secateur.io.spark.file_reader import arrow_schema, spark_schema
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
-from secateur.io.spark.stream_reader import SecateurStreamReader
+from secateur.io.spark.stream_offsets import Limits
+from secateur.io.spark.stream_reader import KNOWS_LIMITS, SecateurStreamReader
+from secateur.io.storage.disk_cache import parse_bytes
 from secateur.io.storage.redaction import ENVIRONMENT, has_secrets, redacted_location
 from secateur.io.tables.open import Moment
 from secateur.pruning.functions.zone_names import known_zone
@@ -58,6 +62,7 @@ OPTIONS = (
     *("path", "predicate", "pushdown", "index_location", "catalog", *MOMENT_OPTIONS, "ref", "since"),
     *("skip_changes", "use_index", "time_zone", "ansi"),
 )
+LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")  # of a batch of a stream
 READS_ONLY = 'format("secateur") only reads: write by Spark\'s own format, then refresh the index'
 
 
@@ -95,8 +100,9 @@ class SecateurDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of one query."""
-        if "skip_changes" in self.options:
-            raise InvalidOption("skip_changes is an option of streams: leave it out of spark.read")
+        for name in ("skip_changes", *LIMITS):
+            if name in self.options:
+                raise InvalidOption(f"{name} is an option of streams: leave it out of spark.read")
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
         if kind is PushdownReader and not hasattr(DataSourceReader, "pushFilters"):
             raise InvalidOption("option pushdown needs Spark 4.1, the first that gives filters to Python data sources")
@@ -126,7 +132,27 @@ class SecateurDataSource(DataSource):
             predicate=self._predicate,
             settings=self._settings,
             skip_changes=self._flag("skip_changes", default=False),
+            limits=self._limits,
         )
+
+    @property
+    def _limits(self) -> Limits:
+        """The limits of a batch. Raises InvalidOption."""
+        files, size = (self.options.get(name) for name in LIMITS)
+        if (files is not None or size is not None) and not KNOWS_LIMITS:
+            raise InvalidOption(
+                f"{' and '.join(LIMITS)} need Spark 4.2, the first that says to a Python source where a batch begins: "
+                "leave them out, and a batch reads all that was appended"
+            )
+        if files is not None and not (files.isascii() and files.isdigit() and int(files)):
+            raise InvalidOption(f"maxFilesPerTrigger is a number of files, at least 1, not {files!r}")
+        try:
+            most_bytes = None if size is None else parse_bytes(size, "maxBytesPerTrigger")
+        except ValueError as error:
+            raise InvalidOption(str(error)) from None
+        if most_bytes == 0:
+            raise InvalidOption("maxBytesPerTrigger is at least 1 byte")
+        return Limits(None if files is None else int(files), most_bytes)
 
     @property
     def _settings(self) -> Settings:
@@ -156,9 +182,10 @@ class SecateurDataSource(DataSource):
 def _require_known(options: Iterable[str]) -> None:
     """Raise InvalidOption if one is none of this format's: a misspelt predicate would read the whole table."""
     for name in options:
-        if name.lower() not in OPTIONS:
-            near = difflib.get_close_matches(name.lower(), OPTIONS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(OPTIONS)}"
+        known = {option.lower(): option for option in (*OPTIONS, *LIMITS)}
+        if name.lower() not in known:
+            near = difflib.get_close_matches(name.lower(), known, n=1)
+            hint = f"did you mean {known[near[0]]!r}?" if near else f"it has {', '.join(known.values())}"
             raise InvalidOption(f'format("secateur") has no option {name!r}: {hint}')
 
 

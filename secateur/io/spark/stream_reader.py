@@ -8,17 +8,20 @@ two offsets and from nothing else, so a batch that is read again after a crash h
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 except ImportError:  # Spark 4.2 is the first that asks a Python source
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Stands for the class that this Spark lacks."""
+
+    class ReadAllAvailable:  # type: ignore[no-redef]
         """Stands for the class that this Spark lacks."""
 
 
@@ -26,6 +29,7 @@ from secateur.errors import IndexMissing, TableChanged
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import Settings, plan_scan
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
+from secateur.io.spark.stream_offsets import Limits, Offset, Span, begun, limited, spans
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.formats import history_of
 from secateur.io.tables.history import History
@@ -33,12 +37,10 @@ from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
 
-class Offset(TypedDict):
-    """A place in a stream: after all rows of a snapshot; None: before the first."""
-
-    snapshot: int | None
-    identity: str  # see :meth:`secateur.io.tables.history.History.identity_at`
+KNOWS_LIMITS = hasattr(DataSourceStreamReader, "getDefaultReadLimit")  # from Spark 4.2 on
 
 
 @dataclass
@@ -50,6 +52,7 @@ class SecateurStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     predicate: Predicate
     settings: Settings  # whose `since` is where the stream begins
     skip_changes: bool
+    limits: Limits = field(default_factory=Limits)
     last: Offset | None = None  # of a query that reads what is available when it starts
 
     def initialOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802, Spark's name
@@ -63,11 +66,28 @@ class SecateurStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # type: ignore[override]  # noqa: N802
         self, start: Offset | None = None, limit: object = None
     ) -> Offset:
-        """Return the current snapshot, or the one that was noted. Raises IndexMissing for a directory without an index.
+        """Return the current snapshot, or the one that was noted, or what the limits of a batch allow from the start.
 
-        Spark 4.2 passes the start and a limit, of which it has none but that by which all is read.
+        Spark 4.2 passes the start, and whether to read all that is available. Raises IndexMissing for a directory
+        without an index; with limits as :meth:`partitions`.
         """
-        return self._newest() if self.last is None else self.last
+        newest = self._newest() if self.last is None else self.last
+        start = self.initialOffset() if start is None else start
+        if not self.limits or isinstance(limit, ReadAllAvailable) or start == newest:
+            return newest
+        span, end = begun(start, newest)
+        history, zone = self._history(), known_zone(self.settings.session_time_zone)
+        self._require_same(history, start)
+        sizes = history.appended_sizes(span.after, span.upto, zone, skip_changes=self.skip_changes)
+        return limited(span, end, sizes, self.limits)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit of a batch as Spark knows it. Spark 4.2 calls this."""
+        from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles
+
+        if self.limits.files is not None:
+            return ReadMaxFiles(self.limits.files)
+        return ReadAllAvailable() if self.limits.bytes is None else ReadMaxBytes(self.limits.bytes)
 
     def _newest(self) -> Offset:
         history = self._history()
@@ -87,10 +107,14 @@ class SecateurStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if start == end:
             return []
-        history, zone = self._history(), known_zone(self.settings.session_time_zone)
+        history = self._history()
         for offset in (start, end):
             self._require_same(history, offset)
-        appended = history.appended(start["snapshot"], end["snapshot"], zone, skip_changes=self.skip_changes)
+        return [task for span in spans(start, end) for task in self._tasks(history, span)]
+
+    def _tasks(self, history: History, span: Span) -> Sequence[InputPartition]:
+        zone, part = known_zone(self.settings.session_time_zone), slice(span.first, span.stop)
+        appended = history.appended(span.after, span.upto, zone, skip_changes=self.skip_changes, part=part)
         if not len(appended.listing.size):
             return []
         table = open_snapshot_of(
@@ -112,7 +136,7 @@ class SecateurStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _require_same(self, history: History, offset: Offset) -> None:
         """Raise TableChanged if another table lies in the place of that which the checkpoint names."""
-        if _offset(history, offset["snapshot"]) != offset:
+        if _offset(history, offset["snapshot"])["identity"] != offset["identity"]:
             raise TableChanged(
                 f"{self.location.path}, or the index of this directory, was made anew after the stream began: snapshot "
                 f"{offset['snapshot']} of its checkpoint is not that of now; begin anew with another checkpoint"

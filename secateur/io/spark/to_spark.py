@@ -293,7 +293,7 @@ def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
     opened = scan.opened
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
-    blocks = scan.blocks_at(order, reader)
+    blocks = scan.blocks_at(order, reader, is_sent=True)
     cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()
     return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
 

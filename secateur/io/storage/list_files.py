@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from secateur.io.storage.filesystem_settings import innermost
 from secateur.io.storage.witness import drawn, fsspec_of, version_of
 
 FileSystem: TypeAlias = pafs.FileSystem
+Wanted = TypeVar("Wanted")
+Result = TypeVar("Result")
 
 THREADS = 16  # for stores and network mounts, which have latency; on local disks two threads are as fast
 WIDE = 2 * THREADS  # this many directories are each listed recursively: enough that a large one does not finish last
@@ -142,11 +144,18 @@ def _answers(
 ) -> Iterator[_Listed]:
     """Yield the entries of some directories, or with `whole` everything below them."""
     if not isinstance(filesystem, pafs.LocalFileSystem):
-        return threads.map(lambda path: _infos(filesystem, path, whole), directories)
+        return _mapped(lambda path: _infos(filesystem, path, whole), directories, threads)
     if whole:
-        return threads.map(_below_local, directories)
-    paths = threads.map(_paths_in, directories)  # few directories, perhaps with very many files
-    return threads.map(_looked_up, (chunk for level in paths for chunk in _chunks(level)))
+        return _mapped(_below_local, directories, threads)
+    paths = _mapped(_paths_in, directories, threads)  # few directories, perhaps with very many files
+    return _mapped(_looked_up, [chunk for level in paths for chunk in _chunks(level)], threads)
+
+
+def _mapped(
+    function: Callable[[Wanted], Result], wanted: Sequence[Wanted], threads: ThreadPoolExecutor
+) -> Iterator[Result]:
+    """Map in parallel; a single call is made here, since starting a thread takes longer than listing a directory."""
+    return map(function, wanted) if len(wanted) == 1 else threads.map(function, wanted)
 
 
 def _paths_in(directory: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,13 @@ class AppendedFiles:
     listing: Listing
     other_schema: pa.Schema | None = None  # of other files, where the table declares none
 
+    def take(self, part: slice) -> AppendedFiles:
+        """Return some of the files, by their numbers."""
+        return replace(self, listing=self.listing.take(np.arange(len(self.listing.size))[part]))
+
+
+ALL = slice(None)
+
 
 class History(Protocol):
     """The snapshots of one table up to the one that is read; for a directory, the snapshots of its index."""
@@ -52,9 +59,15 @@ class History(Protocol):
         file holds both older and newer rows.
         """
 
-    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
+    def appended(
+        self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool, part: slice = ALL
+    ) -> AppendedFiles:
         """Return the files that were appended after one snapshot up to another; without a first one, all of the table.
 
+        They are numbered by their paths, for as long as the two snapshots are known; `part` are those to return.
         Files that only rewrite rows are left out. With `skip_changes`, snapshots that remove or change rows are
         skipped, with the files that they add; without it, they raise TableChanged. Raises UnknownSnapshot.
         """
+
+    def appended_sizes(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> np.ndarray:
+        """Return the bytes of the files that :meth:`appended` numbers, in order: int64. Raises as that does."""

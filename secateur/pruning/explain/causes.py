@@ -111,7 +111,7 @@ class Pruned:
             case "rows":
                 cause = self._by_rows()
             case _:
-                cause = self._by_pages()
+                cause = self._within_blocks()
         return cause or Cause(None, "statistics that cannot be read again")
 
     def _first(self, possible: Callable[[Predicate], bool]) -> Predicate | None:
@@ -183,7 +183,7 @@ class Pruned:
         return None
 
     def _within_blocks(self) -> Cause | None:
-        """Return the cause if executors have ruled the block out, who look into blocks too."""
+        """Return the cause by pages, or by the rows that postings list, or by both."""
         return self._by_pages() or self._by_rows()
 
     def _by_rows(self) -> Cause | None:

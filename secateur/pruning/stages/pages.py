@@ -16,7 +16,7 @@ from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import counted
-from secateur.pruning.row_ranges import RowRanges
+from secateur.pruning.row_ranges import RowRanges, intersection
 from secateur.pruning.stages.survivors import PageCounts, Query, Survivors
 from secateur.pruning.statistics import Blocks, Pages, Statistics
 from secateur.pruning.zones import Zones
@@ -68,14 +68,20 @@ class Spans:
 def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     """Keep the row ranges that page bounds cannot rule out, and the blocks that have any.
 
-    Sound: every row of a block lies in exactly one blocklet. Fully matching blocks keep all rows.
+    Sound: every row of a block lies in exactly one blocklet. Fully matching blocks keep all rows. Where row lists say
+    which rows hold all that is asked for, the pages of the same columns say nothing more, and are not read.
     """
-    blocks = survivors.blocks
+    blocks, known = survivors.blocks, survivors.row_ranges
     columns = fields(query.predicate)
     if not any(blocks.has_pages(column) for column in columns):
         return survivors
-    unsure = np.flatnonzero(~survivors.fully_matching)
-    spans = [_whole(blocks, np.flatnonzero(survivors.fully_matching))]
+    is_settled = survivors.fully_matching
+    if survivors.is_listed and known is not None:
+        is_settled |= ~known.are_whole(blocks.row_count)
+    unsure = np.flatnonzero(~is_settled)
+    if not len(unsure):
+        return survivors
+    spans = [_whole(blocks, np.flatnonzero(is_settled))]
     before = after = cut = 0
     for start in range(0, len(unsure), BLOCKS_AT_ONCE):
         chosen = unsure[start : start + BLOCKS_AT_ONCE]
@@ -95,7 +101,16 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
         spans.append(_merged(blocklets, survives, chosen))
     query.notes.append(f"{counted(cut, 'blocklet')}, cut by the pages of the predicate's columns")
     kept, ranges = _ranges(spans, len(blocks))
-    return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
+    left = replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
+    return left if known is None else _narrowed(left, known.take(kept))
+
+
+def _narrowed(survivors: Survivors, known: RowRanges) -> Survivors:
+    """Keep only rows that were left before, too."""
+    assert survivors.row_ranges is not None, "the caller has set them"
+    ranges = intersection(known, survivors.row_ranges)
+    kept = np.flatnonzero(np.diff(ranges.offsets))
+    return replace(survivors.take(kept), row_ranges=ranges.take(kept))
 
 
 def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:

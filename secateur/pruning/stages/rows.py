@@ -41,25 +41,30 @@ def prune_rows(query: Query, survivors: Survivors) -> Survivors:
     unsure = np.flatnonzero(~survivors.fully_matching)
     if not 0 < len(unsure) <= MOST_BLOCKS:
         return survivors
-    listed = listed_rows(query.predicate, query.catalog, blocks.take(unsure))
+    listed, is_listed = _listed(query.predicate, query.catalog, blocks.take(unsure))
     if listed is None:
         return survivors
     before = survivors.row_ranges or whole_blocks(blocks.row_count)
     ranges = intersection(before, _among(listed, unsure, blocks.row_count))
     kept = np.flatnonzero(np.diff(ranges.offsets))
     query.notes.append(f"{int(listed.row_counts.sum()):,} rows of {len(unsure):,} blocks may hold what is asked for")
-    return replace(survivors.take(kept), row_ranges=ranges.take(kept))
+    return replace(survivors.take(kept), row_ranges=ranges.take(kept), is_listed=is_listed)
 
 
 def listed_rows(predicate: Predicate, catalog: Catalog, blocks: Blocks) -> RowRanges | None:
     """Return the rows of some blocks on which a predicate may be TRUE, by row lists alone; None: nothing is known."""
+    return _listed(predicate, catalog, blocks)[0]
+
+
+def _listed(predicate: Predicate, catalog: Catalog, blocks: Blocks) -> tuple[RowRanges | None, bool]:
+    """Return the rows as :func:`listed_rows`, and whether there are row lists of every leaf."""
     asked = {leaf: _rows(leaf, catalog, blocks) for leaf in dict.fromkeys(leaves(predicate))}
     listed = {leaf: rows for leaf, rows in asked.items() if rows is not None}
     rows = unrolled(partial(_may_be, listed=listed), (predicate, TRUE), {}) if listed else None
     if rows is None:
-        return None
+        return None, False
     has_many = np.diff(rows.offsets) > MOST_RANGES
-    return coarsened(rows, np.where(has_many, blocks.row_count // MOST_RANGES, 0))
+    return coarsened(rows, np.where(has_many, blocks.row_count // MOST_RANGES, 0)), len(listed) == len(asked)
 
 
 def _rows(leaf: Leaf, catalog: Catalog, blocks: Blocks) -> RowRanges | None:

@@ -145,6 +145,7 @@ class Survivors:
     evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf, the blocks that may hold what it asks
     known: np.ndarray | None = None  # outcomes of the blocks, if a stage computed them
     row_ranges: RowRanges | None = None  # None: all rows of every block
+    is_listed: bool = False  # row lists of all that the predicate asks say which rows these are, unless all of a block
     pages: PageCounts | None = None  # None until pages are examined
     deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
     fronts: Fronts | None = None  # where the rows of every block may begin in the query's order

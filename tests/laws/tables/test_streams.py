@@ -13,7 +13,8 @@ import secateur as sec
 from secateur.errors import TableChanged
 from secateur.io.scan.planned_scan import Settings
 from secateur.io.spark.source_tasks import Location
-from secateur.io.spark.stream_reader import Offset, SecateurStreamReader
+from secateur.io.spark.stream_offsets import Limits, Offset, spans
+from secateur.io.spark.stream_reader import SecateurStreamReader
 from secateur.io.tables.open import Moment
 from secateur.pruning.predicate.parse import parse
 from tests.support.drawn.row_histories import APPEND, COMPACT, HISTORIES, RowHistory
@@ -26,8 +27,9 @@ STEPS = 8
 
 def reader_of(history: RowHistory, predicate: str = "true", **options: Any) -> SecateurStreamReader:
     location = Location(history.writer.path, None, Moment(), None)
-    skip_changes = bool(options.pop("skip_changes", False))
-    return SecateurStreamReader(location, numbered(0, 0).schema, parse(predicate), Settings(**options), skip_changes)
+    skip_changes, limits = bool(options.pop("skip_changes", False)), options.pop("limits", Limits())
+    schema = numbered(0, 0).schema
+    return SecateurStreamReader(location, schema, parse(predicate), Settings(**options), skip_changes, limits)
 
 
 def read(reader: SecateurStreamReader, start: Offset, end: Offset) -> list[int]:
@@ -86,3 +88,32 @@ def test_a_stream_of_appends_has_every_row_once(tmp_path: Path, kind: str) -> No
         history.step([APPEND])
     assert sorted(seen) == history.states[-2]
     assert sorted(seen_late) == history.appended(first, len(history.snapshots) - 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", HISTORIES)
+def test_limited_batches_have_every_row_once(tmp_path: Path, kind: str, seed: int) -> None:
+    """However the table grows, and is compacted, between them; read at once, and again at the end."""
+    draw = random.Random(seed)
+    history = HISTORIES[kind](tmp_path, random.Random(seed))
+    history.step([APPEND])
+    steps = [APPEND] if kind == "directory" else [APPEND, APPEND, COMPACT]
+    reader = reader_of(history)
+    at = reader.initialOffset()
+    read_so_far: list[tuple[Offset, Offset, list[int]]] = []
+    for _ in range(4 * STEPS):
+        if draw.random() < 0.4 and len(history.snapshots) < 2 * STEPS:
+            history.step(steps)
+        limit = draw.choice([Limits(1), Limits(2), Limits(bytes=1), Limits(3, 5000), Limits()])
+        reader = reader_of(history, limits=limit)  # as after a crash
+        following = reader.latestOffset(at, None)
+        rows = read(reader, at, following)
+        for span in spans(at, following):
+            assert span.stop is None or span.stop - span.first <= (limit.files or 1), history.log
+        read_so_far.append((at, following, rows))
+        at = following
+    at_last = reader_of(history)
+    seen = [row for _, _, rows in read_so_far for row in rows]
+    assert sorted(seen + read(at_last, at, at_last.latestOffset(at, None))) == history.states[-1], history.log
+    for start, end, rows in read_so_far:
+        assert read(at_last, start, end) == rows, history.log

@@ -1,6 +1,7 @@
 """A process that streams a table into Parquet files until it is killed.
 
-From the root: ``python -m tests.support.programs.streaming_work``.
+From the root: ``python -m tests.support.programs.streaming_work SINK CHECKPOINT FILES TABLE...``, at most so many
+files in a batch of a table; 0: no limit.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from secateur.session import local_session
 
 
 def copying(
-    spark: SparkSession, sink: str, checkpoint: str, tables: Sequence[str], **trigger: object
+    spark: SparkSession, sink: str, checkpoint: str, tables: Sequence[str], files: int = 0, **trigger: object
 ) -> StreamingQuery:
     """Start a query that copies the rows of some tables with even ids, to Spark's own sink, which commits batches."""
+    options: dict[str, object] = {"predicate": "rid % 2 = 0"} | ({"maxFilesPerTrigger": files} if files else {})
     streams = [
-        spark.readStream.format("secateur").option("predicate", "rid % 2 = 0").load(table).withColumn("n", lit(n))
+        spark.readStream.format("secateur").options(**options).load(table).withColumn("n", lit(n))
         for n, table in enumerate(tables)
     ]
     writer = reduce(DataFrame.unionAll, streams).writeStream.format("parquet").option("checkpointLocation", checkpoint)
@@ -29,5 +31,5 @@ def copying(
 
 
 if __name__ == "__main__":
-    sink, checkpoint, *tables = sys.argv[1:]
-    copying(local_session(), sink, checkpoint, tables, processingTime="0 seconds").awaitTermination()
+    sink, checkpoint, files, *tables = sys.argv[1:]
+    copying(local_session(), sink, checkpoint, tables, int(files), processingTime="0 seconds").awaitTermination()

@@ -22,7 +22,7 @@ from secateur.io.tables.delta.actions import LogReader, changes_schema
 from secateur.io.tables.delta.log_files import LogFile, LogListing, commit_name, list_log
 from secateur.io.tables.delta.log_state import LOG_THREADS, reconciled, state_of
 from secateur.io.tables.delta.snapshot import DeltaSnapshot
-from secateur.io.tables.history import AppendedFiles, NewFiles
+from secateur.io.tables.history import ALL, AppendedFiles, NewFiles
 from secateur.io.tables.listing import Listing
 
 _NEITHER, _OLD, _NEW, _BOTH = range(4)  # bits: a file has rows from before a version, rows from after it, or both
@@ -80,13 +80,15 @@ class DeltaHistory:
             )
         return NewFiles(np.flatnonzero(side == _NEW))
 
-    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
+    def appended(
+        self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool, part: slice = ALL
+    ) -> AppendedFiles:
         """Return the files of commits that removed no rows; without a first version, all files of the table."""
         assert upto is not None, "a Delta table has a version"
         if after is None:
             state = state_of(self._reader, self._log.replay(upto))
             at_last = self._with(state.files)
-            return AppendedFiles(at_last, at_last.listing(zone))
+            return AppendedFiles(at_last, at_last.listing(zone)).take(part)
         parts = []
         for commit in self._between(after, upto):
             if not commit.removes_rows:
@@ -101,7 +103,11 @@ class DeltaHistory:
         at_last = self._with(reconciled([columns.empty_table(), *parts], columns))
         listing = at_last.listing(zone)
         sizes = self.table.state.files["size"]
-        return AppendedFiles(at_last, replace(listing, left_out=pc.sum(sizes).as_py() or 0))
+        return AppendedFiles(at_last, replace(listing, left_out=pc.sum(sizes).as_py() or 0)).take(part)
+
+    def appended_sizes(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> np.ndarray:
+        """Return the bytes of the appended files, in order."""
+        return self.appended(after, upto, zone, skip_changes=skip_changes).listing.size
 
     @cached_property
     def _log(self) -> LogListing:

@@ -16,7 +16,7 @@ from secateur.index.segments.segment_table import FileTable
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.io.tables.history import AppendedFiles, NewFiles
+from secateur.io.tables.history import ALL, AppendedFiles, NewFiles
 from secateur.io.tables.listing import Listing
 
 
@@ -70,7 +70,9 @@ class DirectoryHistory:
         was_there[file[file >= 0]] = True
         return NewFiles(np.flatnonzero(~was_there), snapshot.schema)
 
-    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
+    def appended(
+        self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool, part: slice = ALL
+    ) -> AppendedFiles:
         """Return the files that one index snapshot has and an earlier one lacks; without an earlier one, all that live.
 
         Raises TableChanged if such a file replaced an earlier one, or is gone; UnknownSnapshot, IndexFault.
@@ -79,17 +81,36 @@ class DirectoryHistory:
         if upto is None:
             return AppendedFiles(self.table, listing.take(np.zeros(0, np.int64)))
         last = self._at(upto)
-        entries = last.files
         file = self._matching(listing, last)
+        chosen = self._new_entries(last, after, skip_changes=skip_changes)[part]
+        if after is not None:
+            is_gone = np.zeros(len(file), bool)
+            is_gone[chosen] = file[chosen] < 0
+            self._require(last.files, is_gone, "is gone, or was overwritten,", skip_changes)
+        live = file[chosen]
+        return AppendedFiles(self.table, listing.take(np.unique(live[live >= 0])), last.schema)
+
+    def appended_sizes(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> np.ndarray:
+        """Return the bytes of the appended files, in order, whether they are still there or not."""
+        if upto is None:
+            return np.zeros(0, np.int64)
+        last = self._at(upto)
+        return last.files.size[self._new_entries(last, after, skip_changes=skip_changes)]
+
+    def _new_entries(self, last: Snapshot, after: int | None, *, skip_changes: bool) -> np.ndarray:
+        """Return the entries of the files that an index snapshot has and an earlier one lacks, in order of their paths.
+
+        Without an earlier one, these are all. Raises TableChanged if such a file replaced an earlier one.
+        """
+        entries = last.files
+        by_path = pc.sort_indices(entries.path).to_numpy()
         if after is None:
-            return AppendedFiles(self.table, listing.take(np.sort(file[file >= 0])), last.schema)
+            return by_path
         before = self._at(after).files
         is_new = ~_is_among(entries, before)
         has_old_name = is_new & pc.is_in(entries.path, value_set=before.path).to_numpy(zero_copy_only=False)
         self._require(entries, has_old_name, "was overwritten", skip_changes)
-        self._require(entries, is_new & (file < 0), "is gone, or was overwritten,", skip_changes)
-        appended = listing.take(np.sort(file[is_new & ~has_old_name & (file >= 0)]))
-        return AppendedFiles(self.table, appended, last.schema)
+        return by_path[(is_new & ~has_old_name)[by_path]]
 
     def _require(self, entries: FileTable, changed: np.ndarray, how: str, skip_changes: bool) -> None:
         """Raise TableChanged for the first changed file, unless changes are skipped."""

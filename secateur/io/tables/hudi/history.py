@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from secateur.errors import UnsupportedTable
-from secateur.io.tables.history import NewFiles
+from secateur.io.tables.history import ALL, NewFiles
 from secateur.io.tables.hudi.snapshot import HudiSnapshot
 from secateur.io.tables.listing import Listing
 
@@ -41,7 +41,13 @@ class HudiHistory:
             return NewFiles(np.zeros(0, np.int64))
         raise self._mixed(f"_hoodie_commit_time > '{since}'")
 
-    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> NoReturn:
+    def appended(
+        self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool, part: slice = ALL
+    ) -> NoReturn:
+        """Raises UnsupportedTable."""
+        raise self._mixed("_hoodie_commit_time > '...'")
+
+    def appended_sizes(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> NoReturn:
         """Raises UnsupportedTable."""
         raise self._mixed("_hoodie_commit_time > '...'")
 

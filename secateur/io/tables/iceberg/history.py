@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from secateur.arrays import truths
 from secateur.errors import MixedRewrite, TableChanged, UnknownSnapshot
-from secateur.io.tables.history import AppendedFiles, NewFiles
+from secateur.io.tables.history import ALL, AppendedFiles, NewFiles
 from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import Entries, Manifest
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
@@ -69,12 +69,14 @@ class IcebergHistory:
         new = [snapshot for snapshot in ids if origins.of(snapshot) == _NEW]
         return NewFiles(np.flatnonzero(np.isin(added_by, [*new, _UNKNOWN])))
 
-    def appended(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> AppendedFiles:
+    def appended(
+        self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool, part: slice = ALL
+    ) -> AppendedFiles:
         """Return the files that the appends between two snapshots added; without a first one, all of the table."""
         last = self._known(upto)
         at_last = replace(self.table, snapshot_of=last)
         if after is None or last is None:
-            return AppendedFiles(at_last, at_last.listing_of(*at_last.entries))
+            return AppendedFiles(at_last, at_last.listing_of(*at_last.entries)).take(part)
         manifests: list[Manifest] = []
         for snapshot in self._between(after, last):
             match _operation(snapshot):
@@ -91,7 +93,11 @@ class IcebergHistory:
                         f"checkpoint and since={snapshot.snapshot_id}"
                     )
         listing = at_last.listing_of(Entries(manifests), Entries(()))
-        return AppendedFiles(at_last, replace(listing, left_out=_bytes(last)))
+        return AppendedFiles(at_last, replace(listing, left_out=_bytes(last))).take(part)
+
+    def appended_sizes(self, after: int | None, upto: int | None, zone: dt.tzinfo, *, skip_changes: bool) -> np.ndarray:
+        """Return the bytes of the appended files, in order."""
+        return self.appended(after, upto, zone, skip_changes=skip_changes).listing.size
 
     def _known(self, snapshot: int | None) -> Snapshot | None:
         """Return a snapshot by its id. Raises UnknownSnapshot."""

@@ -130,7 +130,7 @@ def everything(head: FileMetadata) -> Sequence[int]:
 def stored(table: ParquetDirectory, predicate: str = "true") -> tuple[Scan, BlockLocations]:
     """The plan of a predicate, and what the index has of its blocks."""
     plan = sec.prune(table, predicate, strict=True)
-    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything, is_sent=True)
     assert not stored_locations.degraded
     return plan, stored_locations.page_locations
 
@@ -228,7 +228,7 @@ def test_only_what_is_asked_for_is_read(lake: Path) -> None:
     reads = plan.opened.catalog.reads
     before = reads.stored_bytes + reads.cached_bytes
     for _ in range(2):
-        locations_of(plan.opened, opened_blocks(plan), everything)
+        locations_of(plan.opened, opened_blocks(plan), everything, is_sent=True)
     memory = plan.opened.catalog.memory
     table_bytes = memory.snapshot.directory(LOCATION_TABLE, None)
     every = memory.snapshot.directory(PAGE_LOCATIONS, None)
@@ -256,7 +256,7 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
     for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
         plan = sec.prune(sec.open_table(str(lake)), predicate, strict=True)
         (data,) = locations_of(
-            plan.opened, opened_blocks(plan), partial(FileMetadata.leaves, names=[column])
+            plan.opened, opened_blocks(plan), partial(FileMetadata.leaves, names=[column]), is_sent=True
         ).page_locations.blocks
         size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
         assert [*decode_locations(data, size, "it").chunks] == kept
@@ -294,7 +294,7 @@ def test_iceberg(catalog: Catalog) -> None:
     table = sec.open_table(made)
     index_here(table, BuildOptions())
     plan = sec.prune(table, f"id = {ROWS + 7}", strict=True)
-    block_locations = locations_of(plan.opened, opened_blocks(plan), everything).page_locations
+    block_locations = locations_of(plan.opened, opened_blocks(plan), everything, is_sent=True).page_locations
     (uri,) = plan.files
     with pa.OSFile(uri.removeprefix("file://")) as file:
         locations = with_pages(block_locations.blocks[0], file.size(), [1])
@@ -364,7 +364,7 @@ def test_broken_locations_cost_time_and_no_rows(
     path.write_bytes(bytes(data))
     table = sec.open_table(str(lake))
     plan = sec.prune(table, "true")
-    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything, is_sent=True)
     assert "does not match its checksum" in stored_locations.degraded[0]
     assert b"" in stored_locations.page_locations.blocks
     assert any(stored_locations.page_locations.blocks)
@@ -373,7 +373,7 @@ def test_broken_locations_cost_time_and_no_rows(
     assert not sec.verify_index(table).sound
     strict = sec.prune(table, "true", strict=True)
     with pytest.raises(IndexFault, match="checksum"):
-        locations_of(strict.opened, opened_blocks(strict), everything)
+        locations_of(strict.opened, opened_blocks(strict), everything, is_sent=True)
 
 
 def test_a_table_of_locations_that_lies_is_found(lake: Path) -> None:
@@ -382,7 +382,7 @@ def test_a_table_of_locations_that_lies_is_found(lake: Path) -> None:
     table = sec.open_table(str(lake))
     assert "location-table does not match its checksum" in sec.verify_index(table).faults[0]
     plan = sec.prune(table, "true")
-    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything, is_sent=True)
     assert len(stored_locations.degraded) == 1
     assert [bool(data) for data in stored_locations.page_locations.blocks].count(False) == 1
 
@@ -449,12 +449,12 @@ def test_a_locations_that_contradicts_itself_is_not_believed(
     monkeypatch.setattr("secateur.io.parquet.file_locations.encode_locations", lying)
     sec.build_index(sec.open_table(str(root)))
     plan = sec.prune(sec.open_table(str(root)), "true")
-    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything)
+    stored_locations = locations_of(plan.opened, opened_blocks(plan), everything, is_sent=True)
     assert stored_locations.degraded
     assert [bool(data) for data in stored_locations.page_locations.blocks] == [*[True] * 5, False]
     strict = sec.prune(sec.open_table(str(root)), "true", strict=True)
     with pytest.raises(IndexFault, match="page locations"):
-        locations_of(strict.opened, opened_blocks(strict), everything)
+        locations_of(strict.opened, opened_blocks(strict), everything, is_sent=True)
 
 
 def test_locations_of_parts_are_those_of_the_whole() -> None:

@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql.types import StructType
 
 import secateur as sec
-from secateur.errors import IndexMissing, TableChanged, UnknownSnapshot, UnsupportedPredicate
+from secateur.errors import IndexMissing, InvalidOption, TableChanged, UnknownSnapshot, UnsupportedPredicate
 from secateur.io.spark.data_source import SecateurDataSource
-from secateur.io.spark.stream_reader import Offset, SecateurStreamReader
+from secateur.io.spark.stream_offsets import Offset
+from secateur.io.spark.stream_reader import KNOWS_LIMITS, ReadAllAvailable, SecateurStreamReader
 from tests.support.formats.delta_tables import numbered
 
 
@@ -155,3 +156,114 @@ def test_a_predicate_that_only_spark_evaluates_is_refused(lake: Path) -> None:
     reader = reader_at(lake, predicate="s RLIKE '(?=t)ext 3'")
     with pytest.raises(UnsupportedPredicate, match="where"):
         reader.partitions(reader.initialOffset(), reader.latestOffset())
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+
+
+def batches(reader: SecateurStreamReader, start: Offset | None = None) -> list[tuple[Offset, Offset]]:
+    """The offsets of the batches that a query reads until there is nothing new."""
+    at = reader.initialOffset() if start is None else start
+    read_so_far = []
+    while (following := reader.latestOffset(at, None)) != at:
+        read_so_far.append((at, following))
+        at = following
+    return read_so_far
+
+
+def all_of(reader: SecateurStreamReader, start: Offset | None = None) -> list[list[int]]:
+    return [read(reader, *batch) for batch in batches(reader, start)]
+
+
+def test_a_batch_has_as_many_files_as_are_allowed(lake: Path) -> None:
+    for i in (2, 3, 4):
+        write(lake, i)
+    sec.refresh_index(lake)
+    assert all_of(reader_at(lake, maxFilesPerTrigger="2")) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert all_of(reader_at(lake, maxFilesPerTrigger="5")) == [list(range(10))]
+    assert all_of(reader_at(lake, maxFilesPerTrigger="2", since="1")) == [[4, 5, 6, 7], [8, 9]]
+    size = (lake / "0.parquet").stat().st_size
+    assert all_of(reader_at(lake, maxBytesPerTrigger="1")) == [[2 * i, 2 * i + 1] for i in range(5)]
+    assert [len(rows) for rows in all_of(reader_at(lake, maxBytesPerTrigger=str(3 * size)))] == [6, 4]
+    both = reader_at(lake, maxFilesPerTrigger="4", maxBytesPerTrigger=str(2 * size))
+    assert [len(rows) for rows in all_of(both)] == [4, 4, 2]
+
+
+def test_a_batch_within_a_snapshot_is_read_again_as_it_was(lake: Path) -> None:
+    """Though files came since, and those that were read before it are gone."""
+    for i in (2, 3):
+        write(lake, i)
+    sec.refresh_index(lake)
+    reader = reader_at(lake, maxFilesPerTrigger="1")
+    whole = reader_at(lake)
+    _, second, *others = batches(reader)
+    write(lake, 4)
+    sec.refresh_index(lake)
+    (lake / "0.parquet").unlink()
+    assert read(reader, *second) == [2, 3]
+    assert all_of(reader, second[1]) == [[4, 5], [6, 7], [8, 9]]
+    assert read(whole, second[1], whole.latestOffset(second[1], None)) == [4, 5, 6, 7, 8, 9]
+    assert batches(reader, others[-1][1])[0][0]["snapshot"] == 2
+
+
+def test_files_that_go_between_two_batches_are_told(lake: Path) -> None:
+    reader, skipping = (reader_at(lake, maxFilesPerTrigger="1", skip_changes=skip) for skip in ("false", "true"))
+    at = reader_at(lake).latestOffset()
+    for i in (2, 3, 4):
+        write(lake, i)
+    sec.refresh_index(lake)
+    (first, second, third) = batches(reader, at)
+    assert read(reader, *first) == [4, 5]
+    (lake / "3.parquet").unlink()
+    with pytest.raises(TableChanged, match=r"3\.parquet is gone"):
+        read(reader, *second)
+    assert read(reader, *third) == [8, 9]
+    assert all_of(skipping, first[1]) == [[], [8, 9]]
+
+
+def test_what_is_available_now_comes_in_limited_batches(lake: Path) -> None:
+    """Up to the snapshot of the start, also of a query that goes on within an earlier one."""
+    reader = reader_at(lake, maxFilesPerTrigger="1")
+    (_, within), _ = batches(reader)
+    assert within["files"] == 1
+    write(lake, 2)
+    sec.refresh_index(lake)
+    again = reader_at(lake, maxFilesPerTrigger="1")
+    again.prepareForTriggerAvailableNow()
+    write(lake, 3)
+    sec.refresh_index(lake)
+    assert all_of(again, within) == [[2, 3], [4, 5]]
+
+
+@pytest.mark.skipif(not KNOWS_LIMITS, reason="this Spark does not ask for a limit, and is refused one")
+def test_spark_is_told_the_limit(lake: Path) -> None:
+    def limit(**options: str) -> object:
+        return reader_at(lake, **options).getDefaultReadLimit()
+
+    assert limit() == ReadAllAvailable()
+    assert str(limit(maxFilesPerTrigger="7")) == "ReadMaxFiles(max_files=7)"
+    assert str(limit(maxBytesPerTrigger="2KiB")) == "ReadMaxBytes(max_bytes=2048)"
+    reader = reader_at(lake, maxFilesPerTrigger="1")
+    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == reader_at(lake).latestOffset()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maxFilesPerTrigger": "0"}, "number of files, at least 1, not '0'"),
+        ({"maxFilesPerTrigger": "-1"}, "not '-1'"),
+        ({"maxFilesPerTrigger": "many"}, "not 'many'"),
+        ({"maxBytesPerTrigger": "0"}, "at least 1 byte"),
+        ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger is a number of bytes such as"),
+        ({"maxFilesPerTriger": "1"}, "did you mean 'maxFilesPerTrigger'"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(lake: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        reader_at(lake, **options)
+
+
+def test_a_batch_read_has_no_limit(lake: Path) -> None:
+    source = SecateurDataSource({"path": str(lake), "maxFilesPerTrigger": "1"})
+    with pytest.raises(InvalidOption, match=r"maxFilesPerTrigger is an option of streams"):
+        source.reader(source.schema())
