@@ -102,9 +102,9 @@ class FirstRows:
     def _waves(self) -> Iterator[np.ndarray]:
         """Yield the blocks to read next, until none is needed.
 
-        A wave may be read in parts, each of as many blocks as the rows found so far let expect: where every block has few
-        matches, the last and largest wave would be read in vain for the most part. There are few such parts, so that
-        few waves come beyond the doubled ones.
+        A wave may be read in parts, each of as many blocks as the rows found so far let expect: where every block has
+        few matches, the last and largest wave would be read in vain for the most part. There are few such parts, so
+        that few waves come beyond the doubled ones.
         """
         parts = PARTS
         for most in wave_sizes():

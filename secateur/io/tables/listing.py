@@ -117,6 +117,10 @@ class Listing(NamesOnly):
         """The columns that are not in the files."""
         return tuple(field.name for field in self.partitions.fields)
 
+    def deleted_by_value(self, files: np.ndarray) -> np.ndarray:
+        """Return from which files, given ascending, rows may be deleted that no position names: bool, like `files`."""
+        return np.zeros(len(files), bool)
+
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """Return the delete files, and how far they apply to some files, given ascending."""
         return DeleteCounts()
