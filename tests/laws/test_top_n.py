@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.model import BuildOptions
-from secateur.io.scan.first_rows import FirstRows
+from secateur.io.scan.first_rows import PARTS, FirstRows
 from secateur.scan import Scan
 from tests.support.profiles import examples
 from tests.support.small_tables import TYPES, WHERE, Row, Where, files, rows_of, written
@@ -251,7 +251,7 @@ BLOCKS, OF_BLOCK = 40, 10  # of a table whose blocks may have any number of matc
 def test_waves_read_no_more_than_doubled_ones(
     matches: list[int], n: int, descending: bool, overlap: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """What the rows found let expect ends one wave earlier; it costs at most one wave more, and never a row."""
+    """What the rows found let expect ends the last wave earlier; it costs a few waves more, and never a row."""
     root = tmp_path_factory.mktemp("waves")
     x = np.arange(BLOCKS * OF_BLOCK)
     if overlap:  # neighbours share their bounds
@@ -263,7 +263,7 @@ def test_waves_read_no_more_than_doubled_ones(
     expected = np.sort(x[hit])[:: -1 if descending else 1][:n].tolist()
     assert ours[0] == doubled[0] == expected
     assert ours[1] <= doubled[1]
-    assert ours[2] <= doubled[2] + 1
+    assert ours[2] <= doubled[2] + PARTS
 
 
 class Doubled(FirstRows):

@@ -150,7 +150,8 @@ class Coverage:
         """Count what the surviving files hold in the given segments, plus those that no segment covers."""
         loose = self.loose(files)
         sums = self._sums if files is None else self._sums_of(self.surviving(files))
-        files_, blocks, rows, size = sums[:, segments].sum(axis=1).tolist()
+        is_whole = files is None and len(segments) == sums.shape[1]
+        files_, blocks, rows, size = (self._total if is_whole else sums[:, segments].sum(axis=1)).tolist()
         size += int(self.size[loose].sum())
         unknown = len(loose) > 0
         return Counts(
@@ -170,6 +171,10 @@ class Coverage:
     @cached_property
     def _sums(self) -> np.ndarray:
         return self._sums_of(self.live >= 0)
+
+    @cached_property
+    def _total(self) -> np.ndarray:
+        return self._sums.sum(axis=1)
 
     def _sums_of(self, entries: np.ndarray) -> np.ndarray:
         """Sum files, blocks, rows and bytes of chosen entries by segment: int64 of shape (4, n_segments)."""

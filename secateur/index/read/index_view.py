@@ -353,8 +353,17 @@ class IndexView:
             self.loose = footers if self.loose is None else self.loose.followed_by(footers)
 
     def segments_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the segments that hold any of the blocks, ascending."""
-        return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.groups.block_begin)))
+        """Return the segments that hold any of the blocks, which ascend."""
+        first, counts = self._counts_by_segment(numbers)
+        return first + np.flatnonzero(counts)
+
+    def _counts_by_segment(self, numbers: np.ndarray) -> tuple[int, np.ndarray]:
+        """Return the first segment that holds any of the blocks, and how many each holds from there to the last."""
+        if not len(numbers):
+            return 0, np.zeros(0, np.int64)
+        begin = self.memory.groups.block_begin
+        first, last = np.searchsorted(begin, numbers[[0, -1]], "right").tolist()
+        return first - 1, np.diff(np.searchsorted(numbers, begin[first - 1 : last + 1]))
 
     def file_zones(self, column: Field) -> Zones | None:
         """Return the zone maps of a column that come from the names of the live files."""
@@ -370,8 +379,8 @@ class IndexView:
 
     def segment_of(self, numbers: np.ndarray) -> np.ndarray:
         """Return the segment of every block in `numbers`, which ascend and lie in segments."""
-        counts = np.diff(np.searchsorted(numbers, self.memory.groups.block_begin))
-        return np.repeat(np.arange(len(counts)), counts)
+        first, counts = self._counts_by_segment(numbers)
+        return first + np.repeat(np.arange(len(counts)), counts)
 
     def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
         """Return the block tables of the given blocks of segments: (group, its table, positions in the table)."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.waves import wave, wave_sizes
@@ -60,7 +61,7 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     EvaluationError for a sum that overflows.
     """
     blocks = plan.survivors.blocks
-    answers = Answers(asked, blocks, plan.complete_blocks)
+    answers = Answers(asked, blocks, _known_rows(plan, asked))
     _read(plan, answers, answers.asked, answers.in_doubt)
     for most in wave_sizes():
         still_open, wanted = answers.next(most)
@@ -80,7 +81,8 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
     """
     blocks = plan.survivors.blocks
     with_count = [*asked, _ROWS]  # a group is one that has rows
-    unread, results = grouped_by_statistics(with_count, blocks, plan.complete_blocks, BlockGroups.of(by, blocks))
+    live = _known_rows(plan, asked)
+    unread, results = grouped_by_statistics(with_count, blocks, live, BlockGroups.of(by, blocks))
     if len(unread):
         plan.require_supported()
         schema = plan.opened.readable_schema
@@ -103,6 +105,11 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
 
 
 _ROWS = Aggregate(COUNT, None, "")
+
+
+def _known_rows(plan: PlannedScan, asked: Sequence[Aggregate]) -> np.ndarray:
+    """Return the rows of the blocks that may be answered: where rows are deleted, only if rows alone are counted."""
+    return live_rows(plan) if all(aggregate.field is None for aggregate in asked) else complete_rows(plan)
 
 
 def _values(field: Field, keys: Sequence[Key | None]) -> pa.Array:

@@ -23,6 +23,7 @@ from secateur.pruning.order import Boundary, Order, fronts_of, up_to, zones_in
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.residual import Residuals
 
+PARTS = 2  # of waves that are cut off where the last row is expected: it comes later half of the time
 SPARE_ROWS = 1 << 16  # rows held beyond n before the rows that are too late are dropped
 
 
@@ -101,20 +102,21 @@ class FirstRows:
     def _waves(self) -> Iterator[np.ndarray]:
         """Yield the blocks to read next, until none is needed.
 
-        One wave may be read in two parts, the first of as many blocks as the rows found so far let expect: where every
-        block has few matches, the last and largest wave would be read in vain for the most part. Only one is, so that
-        there are no more than one beyond the doubled ones.
+        A wave may be read in parts, each of as many blocks as the rows found so far let expect: where every block has
+        few matches, the last and largest wave would be read in vain for the most part. There are few such parts, so
+        that few waves come beyond the doubled ones.
         """
-        parted = False
+        parts = PARTS
         for most in wave_sizes():
-            first = most if parted else min(most, self._expected)
-            parted = parted or first < most
-            for size in (first, most - first):
+            left = most
+            while left:
+                size = min(left, self._expected) if parts else left
+                parts -= size < left
                 blocks = self.ahead[:size]
-                if size and not len(blocks):
+                if not len(blocks):
                     return
-                if size:
-                    yield blocks
+                yield blocks
+                left -= size
 
     @property
     def _expected(self) -> int:

@@ -19,6 +19,7 @@ from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
 from secateur.io.scan.index_options import implied_by, indexed_expressions, order_over
 from secateur.io.scan.last_state import has_last_state, plan_with_last_state
+from secateur.io.scan.live_rows import live_rows
 from secateur.io.scan.opened_table import OpenedTable, TableState, open_snapshot_of
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
@@ -171,15 +172,18 @@ class PlannedScan(ScanPlan):
         return first_rows(self, self.fields(columns))
 
     def count(self) -> int:
-        """Count the matching rows; reads only blocks that are neither dead nor fully matching."""
-        blocks = self.survivors.blocks
-        complete = self.complete_blocks
-        total = int(blocks.row_count[complete].sum())
-        if not complete.all() and (self.limit is None or total < self.limit):
+        """Count the matching rows.
+
+        Reads blocks that are neither dead nor fully matching, or have rows deleted by value; and deleted positions.
+        """
+        live = live_rows(self)
+        known = live >= 0
+        total = int(live[known].sum())
+        if not known.all() and (self.limit is None or total < self.limit):
             self.require_supported(in_order=False)
             reader = self._reader(())
             order = self.order()
-            incomplete = self.blocks_at(order[~complete[order]], reader)
+            incomplete = self.blocks_at(order[~known[order]], reader)
             with keeping_verdicts(self.opened):
                 total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
         return total if self.limit is None else min(total, self.limit)

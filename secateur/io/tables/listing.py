@@ -124,6 +124,10 @@ class Listing(NamesOnly):
         parts = zip(self.partitions.fields, self.partitions.values, strict=True)
         return [ConstantColumn((field.name,), values, every) for field, values in parts]
 
+    def deleted_by_value(self, files: np.ndarray) -> np.ndarray:
+        """Return from which files, given ascending, rows may be deleted that no position names: bool, like `files`."""
+        return np.zeros(len(files), bool)
+
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """Return the delete files, and how far they apply to some files, given ascending."""
         return DeleteCounts()

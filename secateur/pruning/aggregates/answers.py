@@ -1,15 +1,18 @@
 """Answer aggregates from statistics where these are exact, and find the blocks that may improve on the best value.
 
-A block's statistics answer for its rows if all of them match and none is deleted. Its row count is then exact, and so
-is its null count if known; :mod:`secateur.pruning.valued_bounds` says which bounds are values of the block, and
-:mod:`.sums` which sums are known.
+A block's statistics answer for its rows if all of them match and none is deleted: then it is complete. Its row count is
+exact, and so is its null count if known; :mod:`secateur.pruning.valued_bounds` says which bounds are values of the
+block, and :mod:`.sums` which sums are known. If it is known how many rows are deleted, COUNT(*) is known all the same.
+
+So `live` says of n blocks how many rows each has that are not deleted, if all of these match: int64 of shape (n,), -1
+for a block that has to be read.
 
 For MIN and MAX any block can be skipped whose bound is no better than a known value: bounds hold for all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -49,6 +52,9 @@ DISTINCT = "count distinct"
 FUNCTIONS = (COUNT, MIN, MAX, SUM, AVG)
 EXTREMES = (MIN, MAX)
 TOTALS = (SUM, AVG)
+
+# Of the blocks that statistics answer for (bool of shape (n,)), those that a reader of the others can leave out.
+LeftOut: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 # A count; the values of a count of different ones; the total of SUM or AVG; the value of MIN or MAX, None without one.
 Result: TypeAlias = "int | DistinctValues | Total | pa.Scalar | None"
@@ -170,12 +176,17 @@ def side_of(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Side:
     return Side(fronts_of(OrderColumn(field, descending=greatest, nulls_first=False), zones), exact)
 
 
-def known_counts(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> np.ndarray:
+def is_complete(live: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Return which blocks have no deleted row, and only rows that match: bool of shape (n,)."""
+    return live == blocks.row_count
+
+
+def known_counts(aggregate: Aggregate, blocks: Blocks, live: np.ndarray) -> np.ndarray:
     """Return what each block adds to a count; -1 if its rows must be read."""
     if aggregate.field is None:
-        return np.where(complete, blocks.row_count, -1)
+        return live
     nulls = null_counts(aggregate.field, blocks)
-    return np.where(complete & (nulls >= 0), blocks.row_count - nulls, -1)
+    return np.where(is_complete(live, blocks) & (nulls >= 0), blocks.row_count - nulls, -1)
 
 
 @dataclass(frozen=True)
@@ -228,30 +239,38 @@ class Known(Protocol):
         """Return the aggregate over some known blocks: bool of shape (n,)."""
 
 
-def known_parts(asked: Iterable[Aggregate], blocks: Blocks, complete: np.ndarray) -> dict[Aggregate, Known]:
-    """Return what statistics say about all aggregates but MIN and MAX; all rows of `complete` blocks count."""
-    return {aggregate: _known(aggregate, blocks, complete) for aggregate in asked if aggregate.function not in EXTREMES}
+def known_parts(asked: Iterable[Aggregate], blocks: Blocks, live: np.ndarray) -> dict[Aggregate, Known]:
+    """Return what statistics say about all aggregates but MIN and MAX."""
+    return {aggregate: _known(aggregate, blocks, live) for aggregate in asked if aggregate.function not in EXTREMES}
 
 
-def _known(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> Known:
+def _known(aggregate: Aggregate, blocks: Blocks, live: np.ndarray) -> Known:
     match aggregate:
         case Aggregate("sum" | "avg", Field() as field):
-            return known_sums(field, blocks, complete)
+            return known_sums(field, blocks, is_complete(live, blocks))
         case Aggregate("count distinct"):
-            return known_values(aggregate, blocks, complete)
+            return known_values(aggregate, blocks, is_complete(live, blocks))
         case _:
-            return KnownCounts(known_counts(aggregate, blocks, complete))
+            return KnownCounts(known_counts(aggregate, blocks, live))
 
 
-def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> tuple[np.ndarray, list[Result]]:
+def each_block(answered: np.ndarray) -> np.ndarray:
+    """Leave any blocks out: for readers that take each block by itself."""
+    return answered
+
+
+def by_statistics(
+    asked: Sequence[Aggregate], blocks: Blocks, live: np.ndarray, left_out: LeftOut = each_block
+) -> tuple[np.ndarray, list[Result]]:
     """Return which blocks need not be read, bool of shape (n,), and the aggregates over these blocks.
 
     Soundness
     ---------
     Combined with those over the other blocks, they are the aggregates over all rows that count. A block left out is
-    counted by its statistics, and holds no value better than the best exact bound, which a row that counts has.
+    counted by its statistics, and holds no value better than the best exact bound, which a row that counts has. That a
+    block with the best bound is read after all changes no MIN or MAX.
     """
-    parts = known_parts(asked, blocks, complete)
+    parts, complete = known_parts(asked, blocks, live), is_complete(live, blocks)
     sides = {aggregate: side_of(aggregate, blocks, complete) for aggregate in asked if aggregate.function in EXTREMES}
     best = {aggregate: side.best() for aggregate, side in sides.items()}
     every, answered = np.ones(len(blocks), bool), np.ones(len(blocks), bool)
@@ -259,6 +278,7 @@ def by_statistics(asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarr
         answered &= known.is_known
     for aggregate, side in sides.items():
         answered[side.improving(best[aggregate], every)] = False
+    answered = left_out(answered)
     results: list[Result] = []
     for aggregate in asked:
         key = best.get(aggregate)
@@ -340,10 +360,10 @@ class Answers:
     until no remaining bound is better than the best known value.
     """
 
-    def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray) -> None:
+    def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, live: np.ndarray) -> None:
         self.asked = tuple(dict.fromkeys(asked))
         self.unread = np.ones(len(blocks), bool)
-        parts = known_parts(self.asked, blocks, complete)
+        parts, complete = known_parts(self.asked, blocks, live), is_complete(live, blocks)
         self._sides = {
             aggregate: side_of(aggregate, blocks, complete)
             for aggregate in self.asked

@@ -69,7 +69,7 @@ class BlockGroups:
 
 
 def grouped_by_statistics(
-    asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray, by: BlockGroups
+    asked: Sequence[Aggregate], blocks: Blocks, live: np.ndarray, by: BlockGroups
 ) -> tuple[np.ndarray, Results]:
     """Return which blocks must be read, ascending, and the aggregates of every group over the others.
 
@@ -83,7 +83,7 @@ def grouped_by_statistics(
     unread, results = [order[: ends[0]]], Results()
     for group, begin, end in zip(by.groups, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         of_group = order[begin:end]
-        answered, results[group] = by_statistics(asked, blocks.take(of_group), complete[of_group])
+        answered, results[group] = by_statistics(asked, blocks.take(of_group), live[of_group])
         unread.append(of_group[~answered])
     wanted = np.sort(np.concatenate(unread))
     return wanted[blocks.row_count[wanted] > 0], results

@@ -9,7 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import from_numpy
-from secateur.pruning.aggregates.answers import COUNT, MAX, TOTALS, Aggregate, known_counts, side_of
+from secateur.pruning.aggregates.answers import (
+    COUNT,
+    MAX,
+    TOTALS,
+    Aggregate,
+    LeftOut,
+    each_block,
+    is_complete,
+    known_counts,
+    side_of,
+)
 from secateur.pruning.aggregates.groups import BlockGroups
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.aggregates.sums import KnownSums, Total, known_sums, sum_type
@@ -28,17 +38,24 @@ class KnownGroups:
 
 
 def known_groups(
-    asked: Sequence[Aggregate], blocks: Blocks, complete: np.ndarray, fields: Sequence[Field], most: int
+    asked: Sequence[Aggregate],
+    blocks: Blocks,
+    live: np.ndarray,
+    fields: Sequence[Field],
+    most: int,
+    left_out: LeftOut = each_block,
 ) -> KnownGroups:
     """Return the aggregates over blocks of one group each that statistics tell; of none if there are more than `most`.
+
+    `live` has the number of rows of every block, as in :mod:`.answers`.
 
     Soundness
     ---------
     All rows of a block that is answered count, and are of its group. A group may have rows in other blocks too.
     """
     by = BlockGroups.of(fields, blocks)
-    totals = [_known_totals(aggregate, blocks, complete) for aggregate in asked]
-    answered = np.logical_and.reduce([(by.code >= 0) & complete, *(total.is_known for total in totals)])
+    totals = [_known_totals(aggregate, blocks, live) for aggregate in asked]
+    answered = left_out(np.logical_and.reduce([(by.code >= 0) & (live > 0), *(total.is_known for total in totals)]))
     of_group = np.bincount(by.code[answered], minlength=len(by.first))
     numbers = np.flatnonzero(of_group)
     if len(numbers) > most:
@@ -96,12 +113,13 @@ class _KnownSums:
         return pa.array(values, sum_type(type_))
 
 
-def _known_totals(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> _KnownTotals | _KnownSums:
-    """Return what statistics say about an aggregate over each block; all rows of a `complete` block count."""
+def _known_totals(aggregate: Aggregate, blocks: Blocks, live: np.ndarray) -> _KnownTotals | _KnownSums:
+    """Return what statistics say about an aggregate over each block."""
+    complete = is_complete(live, blocks)
     if aggregate.function in TOTALS:
         return _KnownSums(aggregate, known_sums(aggregate.argument, blocks, complete))
     if aggregate.function == COUNT:
-        counts = known_counts(aggregate, blocks, complete).astype(np.int64)
+        counts = known_counts(aggregate, blocks, live).astype(np.int64)
         return _KnownTotals(aggregate, counts >= 0, counts)
     side = side_of(aggregate, blocks, complete)
     is_null = complete & (null_counts(aggregate.argument, blocks) == blocks.row_count)

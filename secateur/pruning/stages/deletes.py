@@ -9,7 +9,7 @@ import numpy as np
 
 from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, Survivors
-from secateur.pruning.statistics import Blocks
+from secateur.pruning.statistics import Blocks, Catalog
 from secateur.ragged import offsets_of
 
 
@@ -40,7 +40,8 @@ def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
         return survivors
     query.notes.append(f"deleted positions of {counted(len(suspected), 'file')} looked at")
     among = blocks.take(suspects)
-    dead = suspects[_deleted(query, among, dict(zip(suspected.tolist(), positions, strict=True))) == among.row_count]
+    counts = deleted_rows(query.catalog, among, dict(zip(suspected.tolist(), positions, strict=True)))
+    dead = suspects[counts == among.row_count]
     if not len(dead):
         return survivors
     gone = np.zeros(len(files), np.int64)
@@ -48,10 +49,10 @@ def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
     return replace(survivors.take(np.delete(np.arange(len(blocks)), dead)), deleted_rows=gone)
 
 
-def _deleted(query: Query, blocks: Blocks, positions: Mapping[int, np.ndarray]) -> np.ndarray:
+def deleted_rows(catalog: Catalog, blocks: Blocks, positions: Mapping[int, np.ndarray]) -> np.ndarray:
     """Count the deleted rows of every block, from the deleted positions of every file, ascending and distinct."""
     file = blocks.file
-    first = _first_rows(query, np.array(sorted(positions)), file, blocks.row_group)
+    first = _first_rows(catalog, np.array(sorted(positions)), file, blocks.row_group)
     counts = np.zeros(len(blocks), np.int64)
     order = np.argsort(file, kind="stable")
     for of_file in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
@@ -61,11 +62,11 @@ def _deleted(query: Query, blocks: Blocks, positions: Mapping[int, np.ndarray]) 
     return counts
 
 
-def _first_rows(query: Query, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
+def _first_rows(catalog: Catalog, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
     """Return the position, within its file, of the first row of each of some blocks."""
-    wanted = np.zeros(len(query.catalog.files), bool)
+    wanted = np.zeros(len(catalog.files), bool)
     wanted[files] = True
-    every = query.catalog.blocks_of(wanted)
+    every = catalog.blocks_of(wanted)
     order = np.lexsort((every.row_group, every.file))
     begin = offsets_of(every.row_count[order])[:-1]
     key = (every.file[order].astype(np.int64) << 32) | every.row_group[order]

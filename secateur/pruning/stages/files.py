@@ -22,11 +22,14 @@ def prune_files(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     into a bucket are in that bucket's files; file statistics in a format's metadata are ordinary bounds.
     """
     files = query.catalog.files
+    has_zones = any(files.zones(field) is not None for field in fields(query.predicate))
+    evidence = evidence_of_files(query.predicate, files)
+    if not has_zones and not evidence:
+        return left
     survives = np.ones(len(files), bool)
-    if any(files.zones(field) is not None for field in fields(query.predicate)):
+    if has_zones:
         survives[:] = False
         survives[alive(query.predicate, files).units] = True
-    evidence = evidence_of_files(query.predicate, files)
     if evidence:
         survives &= (evaluate_with(query.predicate, files, evidence) & TRUE) != 0
     if survives.all():

@@ -16,8 +16,5 @@ def prune_segments(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     """
     descent = query.catalog.descend(query.predicate, query.implied)
     query.notes.append(descent.note)
-    everywhere = left.segments
-    segments, whole = (
-        np.intersect1d(everywhere, numbers, assume_unique=True) for numbers in (descent.segments, descent.whole)
-    )
-    return replace(left, segments=segments, whole=whole)
+    is_left = [np.isin(numbers, left.segments, assume_unique=True) for numbers in (descent.segments, descent.whole)]
+    return replace(left, segments=descent.segments[is_left[0]], whole=descent.whole[is_left[1]])

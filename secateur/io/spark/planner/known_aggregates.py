@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import SecateurError
+from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
 from secateur.pruning.aggregates.answers import Aggregate, AggregateCall, Result, bind_aggregate, by_statistics
@@ -22,6 +23,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder
 
+MOST_DELETE_BYTES = 8 << 20  # of delete files, read for a count while Spark plans
 MOST_GROUPS = 10_000  # rows of a reply: with three aggregates 0.4 MB, made in 20 ms
 
 
@@ -55,10 +57,12 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[
         asked = [bind_aggregate(call, binder) for call in calls]
         if not all(is_order_free(aggregate, scan.survivors.blocks) for aggregate in asked):
             return Rest(scan)
+        is_of_rows = all(aggregate.field is None for aggregate in asked)
+        live = live_rows(scan, MOST_DELETE_BYTES) if is_of_rows else complete_rows(scan)
         if groups:
-            answered, known = _of_groups(scan, asked, [bind_group(group, binder) for group in groups])
+            answered, known = _of_groups(scan, asked, [bind_group(group, binder) for group in groups], live)
         else:
-            answered, results = by_statistics(asked, scan.survivors.blocks, scan.complete_blocks)
+            answered, results = by_statistics(asked, scan.survivors.blocks, live)
             known = [_encoded(_known_result(*pair)) for pair in zip(asked, results, strict=True)]
     except (SecateurError, ValueError):  # a column that has no statistics here, or a value that has no encoding
         return Rest(scan)
@@ -68,9 +72,11 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[
     return Rest(left, struct.pack(">i", len(known)) + b"".join(known), int(np.count_nonzero(answered)))
 
 
-def _of_groups(scan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) -> tuple[np.ndarray, list[bytes]]:
+def _of_groups(
+    scan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field], live: np.ndarray
+) -> tuple[np.ndarray, list[bytes]]:
     """Return which blocks statistics answer for, and the encoded rows of their groups."""
-    groups = known_groups(asked, scan.survivors.blocks, scan.complete_blocks, by, MOST_GROUPS)
+    groups = known_groups(asked, scan.survivors.blocks, live, by, MOST_GROUPS)
     rows = zip(*(_texts(column) for column in groups.columns), strict=True)
     return groups.answered, [text for row in rows for text in row]
 

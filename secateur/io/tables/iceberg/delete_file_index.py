@@ -121,6 +121,11 @@ class DeleteFileIndex:
         np.add.at(most, np.searchsorted(ordinals, pairs.data[chosen]), counts)
         return most
 
+    def deleted_by_value(self, ordinals: np.ndarray) -> np.ndarray:
+        """Return to which data files, given ascending, an equality delete applies: bool, like `ordinals`."""
+        pairs = self.matches(ordinals)
+        return np.isin(ordinals, pairs.data[~self._is_position[pairs.delete]])
+
     def sharing(self, ordinals: np.ndarray, among: np.ndarray) -> np.ndarray:
         """Return the given data files, plus those of `among` that share a position delete with one of them."""
         pairs = self.matches(among)

@@ -116,6 +116,10 @@ class IcebergListing(Listing):
         """
         return self.deletes.most_deleted(files)
 
+    def deleted_by_value(self, files: np.ndarray) -> np.ndarray:
+        """Return to which files, given ascending, an equality delete may apply: bool, like `files`."""
+        return self.deletes.deleted_by_value(files)
+
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
         """Return the deleted positions of some files, ascending; None if they cannot be read.
 

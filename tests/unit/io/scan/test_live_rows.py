@@ -1,0 +1,70 @@
+"""Rows that are deleted by position are counted from the positions; class C59: no deleted row counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import secateur as sec
+from conformance.delta_log import stored_vectors
+from secateur.io.scan.aggregate import READ
+from secateur.io.scan.live_rows import complete_rows, live_rows
+from tests.support.drawn.deleted_rows import Place, Row, histories, made
+from tests.support.formats.delta_tables import LoggedTable, numbered
+from tests.support.profiles import examples
+
+HOLDS = {"true": lambda k: True, "k > 0": lambda k: k is not None and k > 0, "k IS NOT NULL": lambda k: k is not None}
+
+
+@examples(120)
+@given(histories(), st.sampled_from(sorted(HOLDS)), st.booleans())
+def test_no_deleted_row_counts(
+    history: tuple[list[list[Row]], list[list[Place]], list[int]], where: str, indexed: bool
+) -> None:
+    files, positions, keys = history
+    with made(files, positions, keys, indexed=indexed) as table:
+        plan = sec.prune(table.table, where)
+        live, complete = live_rows(plan), complete_rows(plan)
+        assert ((live == complete) | (complete < 0)).all()
+        assert keys or ((live >= 0) == plan.survivors.fully_matching).all()
+        matching = [row for row in table.rows if HOLDS[where](row[0])]
+        assert plan.count() == len(matching)
+        assert sec.aggregate(table.table, "count(*) AS n", where).to_pylist() == [{"n": len(matching)}]
+        by_text = sec.aggregate(table.table, "count(*) AS n", where, group_by="s").to_pylist()
+        assert {row["s"]: row["n"] for row in by_text} == Counter(row[1] for row in matching)
+
+
+def test_only_positions_are_read_of_deleted_rows(tmp_path: Path) -> None:
+    made_table = LoggedTable(tmp_path / "t", pa.schema([("rid", pa.int64()), ("s", pa.string())]))
+    add, _ = made_table.append(numbered(0, 12), numbered(12, 24))
+    made_table.delete(add, stored_vectors(made_table.directory, [[0, 1, 2, 3, 5]])[0])
+    table = sec.open_table(made_table.directory)
+
+    def counted(calls: str, where: str) -> tuple[list[Any], int]:
+        result = sec.aggregate(table, calls, where)
+        metadata = result.schema.metadata or {}
+        return list(result.to_pylist()[0].values()), int(metadata[READ])
+
+    assert counted("count(*)", "true") == ([19], 0)
+    assert counted("count(*)", "rid >= 6") == ([18], 1)
+    assert counted("count(*), max(rid)", "rid < 12") == ([7, 11], 2)  # the first of three row groups is gone
+    plan = sec.prune(table, "true")
+    assert live_rows(plan).tolist() == [3, 4, 4, 4, 4]
+    assert live_rows(plan, most_bytes=0).tolist() == complete_rows(plan).tolist() == [-1, -1, 4, 4, 4]
+
+
+def test_positions_that_cannot_be_read_leave_blocks_to_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_table = LoggedTable(tmp_path / "t", pa.schema([("rid", pa.int64()), ("s", pa.string())]))
+    (add,) = made_table.append(numbered(0, 12))
+    made_table.delete(add, stored_vectors(made_table.directory, [[1]])[0])
+    plan = sec.prune(sec.open_table(made_table.directory), "true")
+    monkeypatch.setattr(type(plan.opened.catalog.files), "deleted", lambda *_: None)
+    assert np.array_equal(live_rows(plan), [-1, -1, -1])
+    assert plan.count() == 11
