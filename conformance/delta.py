@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,14 @@ from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_t
 from conformance.engine import DELTA, ROW_ID
 from conformance.exam import Exam, NotApplicable
 from conformance.files import write_file
-from conformance.table import Questions, Table, asked, decoded
+from conformance.table import PastVersion, VersionedTable, decoded
 
 FEATURES = ("deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint")
 MOST_CHARACTERS = 32  # of a bound of text
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 
 
-class DeltaTable(Table):
+class DeltaTable(VersionedTable):
     """Files that a log names. Each commit gives its files names of their own."""
 
     format = DELTA
@@ -39,6 +38,7 @@ class DeltaTable(Table):
         self._held: dict[str, tuple[str, pa.Table]] = {}  # by path in the log: the name of a file, and its rows
         self._gone: dict[str, set[int]] = {}  # positions of deleted rows, by path
         self._numbers = itertools.count()
+        self._columns: dict[str, int] | None = None  # ids of columns by their names; None: files have the table's names
 
     # ---- files
 
@@ -49,14 +49,13 @@ class DeltaTable(Table):
         """Options besides those of pyarrow: `stats`, False for files without statistics in the log."""
         has_statistics = options.pop("stats", True)
         removed = [path for path, (name, _) in self._held.items() if name in old]
-        head = [protocol(*FEATURES)] if self._schema is None else []
+        mapped = () if self._columns is None else ("columnMapping",)
+        head = [protocol(*FEATURES, *mapped)] if self._schema is None else []
         for rows in new.values():
             self._widen(rows.schema)
         gone = [self._remove(path) for path in removed]
         added = [self._add(name, rows, has_statistics, dict(options)) for name, rows in new.items()]
-        assert self._schema is not None
-        metadata_action = metadata(schema_text(self._schema), self.partitioned_by)
-        self.log.commit(*head, metadata_action, *gone, *added)
+        self.log.commit(*head, self._metadata(), *gone, *added)
         for path in removed:
             del self._held[path]
         self.changed()
@@ -67,6 +66,8 @@ class DeltaTable(Table):
         known = {} if self._schema is None else {field.name: field for field in self._schema}
         fields = [_wider(field, wanted) for field in known.values()]
         self._schema = pa.schema([*fields, *(field for field in wanted if field.name not in known)])
+        for field in self._schema:
+            self._number(field.name)
 
     def _add(self, name: str, rows: pa.Table, has_statistics: bool, options: dict[str, Any]) -> Action:
         assert self._schema is not None
@@ -74,14 +75,14 @@ class DeltaTable(Table):
         path = quote(file)  # the log has URIs
         data = rows.drop_columns(list(self.partitioned_by))
         stored = pa.schema([field.with_type(_in_file(field.type)) for field in data.schema])
-        data = data.cast(stored)
+        data = self._stored_names(data.cast(stored))
         write_file(self.directory / file, data, **options)
         values = {column: _text(rows[column][0]) for column in self.partitioned_by} if len(rows) else {}
         size = (self.directory / file).stat().st_size
         entry = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
         if has_statistics:
             entry["stats"] = json.dumps(statistics(decoded(data)))
-        self._held[path] = name, decoded(rows)
+        self._held[path] = name, self._stored_names(decoded(rows))
         return {"add": entry}
 
     def _remove(self, path: str) -> Action:
@@ -92,6 +93,55 @@ class DeltaTable(Table):
     def _added(self, path: str) -> Action:
         return next(add for add in self.log.adds if add["path"] == path)
 
+    # ---- columns by ids, which stay when names change
+
+    def map_columns(self) -> None:
+        """Gives columns ids, and files names of their own for them; before the first file."""
+        self._columns = {}
+
+    def rename(self, old: str, new: str) -> None:
+        assert self._schema is not None and self._columns is not None
+        self._columns[new] = self._columns.pop(old)
+        self._evolve([field.with_name(new) if field.name == old else field for field in self._schema])
+
+    def drop(self, name: str) -> None:
+        assert self._schema is not None and self._columns is not None
+        del self._columns[name]
+        self._evolve([field for field in self._schema if field.name != name])
+
+    def add(self, name: str, type_: pa.DataType) -> None:
+        assert self._schema is not None
+        self._number(name)
+        self._evolve([*self._schema, pa.field(name, type_)])
+
+    def _evolve(self, fields: Sequence[pa.Field]) -> None:
+        self._schema = pa.schema(fields)
+        self.log.commit(self._metadata())
+        self.changed()
+
+    def _number(self, name: str) -> None:
+        if self._columns is not None and name not in self._columns:
+            self._columns[name] = next(self._numbers)
+
+    def _metadata(self) -> Action:
+        assert self._schema is not None
+        mode = {} if self._columns is None else {"delta_columnMapping_mode": "name"}
+        return metadata(schema_text(self._schema, self._columns), self.partitioned_by, **mode)
+
+    def _stored_names(self, rows: pa.Table) -> pa.Table:
+        """The rows with the names that columns have in files."""
+        if self._columns is None:
+            return rows
+        return rows.rename_columns([f"col-{self._columns[name]}" for name in rows.column_names])
+
+    def _table_names(self, rows: pa.Table) -> pa.Table:
+        """The rows of a file with the names of the table, without columns that it no longer has."""
+        if self._columns is None:
+            return rows
+        names = {f"col-{number}": name for name, number in self._columns.items()}
+        kept = [name for name in rows.column_names if name in names]
+        return rows.select(kept).rename_columns([names[name] for name in kept])
+
     # ---- rows
 
     @property
@@ -99,7 +149,7 @@ class DeltaTable(Table):
         return {name: self._live(path) for path, (name, _) in self._held.items()}
 
     def _live(self, path: str) -> pa.Table:
-        held, gone = self._held[path][1], self._gone.get(path, set())
+        held, gone = self._table_names(self._held[path][1]), self._gone.get(path, set())
         return held.take(pa.array([i for i in range(len(held)) if i not in gone], pa.int64()))
 
     def _rows(self) -> pa.Table:
@@ -117,7 +167,7 @@ class DeltaTable(Table):
         """Deletes by vectors, each of which covers all rows of its file that are deleted by now."""
         actions = []
         for path, (_, held) in self._held.items():
-            positions = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
+            positions = {i for i, row_id in enumerate(self._table_names(held)[ROW_ID].to_pylist()) if row_id in row_ids}
             if positions:
                 whole = self._gone[path] = self._gone.get(path, set()) | positions
                 (vector,) = stored_vectors(self.directory, [sorted(whole)])
@@ -131,21 +181,7 @@ class DeltaTable(Table):
     # ---- versions
 
     def snapshot(self) -> PastVersion:
-        """The current version, to ask for later."""
         return PastVersion(self.log.version, self.rows)
-
-    def ask_at(self, moment: PastVersion, questions: Questions, step: str) -> None:
-        """Asks for rows of an earlier version."""
-        place = replace(self.place(), snapshot_id=moment.version, schema=moment.rows.schema)
-        self.exam.ask(place, moment.rows, asked(questions), step)
-
-
-@dataclass(frozen=True)
-class PastVersion:
-    """A version, and its rows."""
-
-    version: int
-    rows: pa.Table
 
 
 def statistics(rows: pa.Table) -> Action:

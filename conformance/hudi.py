@@ -14,7 +14,7 @@ from conformance.directory import NULL_PARTITION, escaped
 from conformance.engine import HUDI, ROW_ID
 from conformance.exam import Exam, NotApplicable
 from conformance.files import write_file
-from conformance.table import Table, decoded
+from conformance.table import PastVersion, VersionedTable, decoded
 
 FIRST_INSTANT = 20260101000000000  # its last three digits are milliseconds
 _AVRO: dict[pa.DataType, Any] = {
@@ -31,7 +31,7 @@ _AVRO: dict[pa.DataType, Any] = {
 }
 
 
-class HudiTable(Table):
+class HudiTable(VersionedTable):
     """A file of a case is a file group; a file that is written anew is its next base file."""
 
     format = HUDI
@@ -136,6 +136,9 @@ class HudiTable(Table):
         }
         changed = {name: rows for name, rows in kept.items() if len(rows) < len(self._held[name])}
         self.rewrite(list(changed), changed, **self._options)
+
+    def snapshot(self) -> PastVersion:
+        return PastVersion(self._instant, self.rows)
 
     def _rows(self) -> pa.Table:
         assert self._schema is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -149,6 +150,27 @@ class Table(ABC):
             raise NotApplicable("the engine keeps no index")
         self._index_is_sound = False
         return files
+
+
+@dataclass(frozen=True)
+class PastVersion:
+    """A version of a table, and its rows."""
+
+    version: int
+    rows: pa.Table
+
+
+class VersionedTable(Table):
+    """A table that tells its versions by numbers."""
+
+    @abstractmethod
+    def snapshot(self) -> PastVersion:
+        """The current version, to ask for later."""
+
+    def ask_at(self, moment: PastVersion, questions: Questions, step: str) -> None:
+        """Asks for rows of an earlier version."""
+        place = replace(self.place(), snapshot_id=moment.version, schema=moment.rows.schema)
+        self.exam.ask(place, moment.rows, asked(questions), step)
 
 
 def asked(questions: Questions) -> list[Question]:

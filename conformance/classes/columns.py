@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.types import LongType, StringType
 
-from conformance.engine import ICEBERG
+from conformance.delta import DeltaTable
+from conformance.engine import DELTA, ICEBERG
 from conformance.iceberg import IcebergTable
 from conformance.registry import bug_class
 from conformance.table import Table, numbered
@@ -42,12 +43,23 @@ def files_lack_columns(table: Table) -> None:
 
 @C12.case(ICEBERG)
 def a_column_under_the_name_of_another(table: IcebergTable) -> None:
+    names_change(table, LongType(), StringType())
+
+
+@C12.case(DELTA)
+def a_mapped_column_under_the_name_of_another(table: DeltaTable) -> None:
+    table.map_columns()
+    names_change(table, pa.int64(), pa.string())
+
+
+def names_change(table: IcebergTable | DeltaTable, long: Any, text: Any) -> None:
+    """A column is dropped, another renamed, and new ones get the names of both."""
     table.write({"0.parquet": numbered(k=[1, 2, 3, 7], kept=[1, 2, 3, 4])}, row_group_size=2)
     table.index(look_up=["k"], clustered_by=["k"])
     table.rename("kept", "old")
     table.drop("k")
-    table.add("k", LongType())
-    table.add("kept", StringType())
+    table.add("k", long)
+    table.add("kept", text)
     questions = [
         "k IS NULL",
         "k = 7",
@@ -141,13 +153,24 @@ def every_file_has_its_own_columns(table: Table) -> None:
 
 @C47.case(ICEBERG)
 def one_name_means_three_columns(table: IcebergTable) -> None:
+    names_are_exchanged(table, LongType())
+
+
+@C47.case(DELTA)
+def one_name_means_three_mapped_columns(table: DeltaTable) -> None:
+    table.map_columns()
+    names_are_exchanged(table, pa.int64())
+
+
+def names_are_exchanged(table: IcebergTable | DeltaTable, long: Any) -> None:
+    """Every file has other columns under the same names."""
     table.write({"0.parquet": numbered(a=[10, None], b=[20, 21])})
     table.rename("a", "c")
     table.rename("b", "a")
     table.write({"1.parquet": numbered(2, c=[11, 12], a=[22, None])})
     table.index(look_up=["a", "c"], clustered_by=["a"])
     table.drop("c")
-    table.add("b", LongType())
+    table.add("b", long)
     table.write({"2.parquet": numbered(4, a=[23, 24], b=[10, 20])})
     questions = ["TRUE", "a = 20", "a = 22", "a IS NULL", "b = 20", "b = 10", "b IS NULL", "a > 21 OR b = 10"]
     table.ask_around_a_refresh(questions, "columns changed names")

@@ -15,7 +15,7 @@ from conformance.hudi import HudiTable
 from conformance.iceberg import IcebergTable
 from conformance.iceberg_log import Entry
 from conformance.registry import bug_class
-from conformance.table import Table, numbered
+from conformance.table import Table, VersionedTable, numbered
 
 POINTS = ["a = 3", "a = 25", "a IN (1, 14, 27)", "a > 17", "s IS NULL", "s = 'x' AND a < 12", "NOT (a < 22)", "a = 99"]
 
@@ -61,8 +61,8 @@ C2 = bug_class(
 )
 
 
-@C2.case(DELTA)
-def a_past_version(table: DeltaTable) -> None:
+@C2.case(DELTA, HUDI)
+def a_past_version(table: VersionedTable) -> None:
     three_commits(table)
     table.index(look_up=["a"])
     before = table.snapshot()

@@ -18,7 +18,7 @@ AVRO = {
     "name": "t",
     "fields": [{"name": "rid", "type": "long"}, {"name": "s", "type": ["null", "string"]}],
 }
-_TIMELINE = {6: ".hoodie", 9: ".hoodie/timeline"}
+_TIMELINE = {5: ".hoodie", 6: ".hoodie", 9: ".hoodie/timeline"}
 _TEXTS = {"type": "map", "values": ["null", "string"]}
 _STAT = {
     "type": "record",

@@ -15,7 +15,7 @@ from tests.support.formats.written_hudi import WrittenTable, at
 MakeTable = Callable[..., WrittenTable]
 
 
-@pytest.fixture(params=[6, 9])
+@pytest.fixture(params=[5, 6, 9])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> MakeTable:
     """Makes a table with either layout of the timeline."""
 
