@@ -13,6 +13,8 @@ WORKERS ?= 2
 TIMEOUT ?= 900
 BIN := $(VENV)/bin
 SLOWEST := --durations 20 --durations-min 5 # tests that take longest, with their seconds
+# Tests start many processes, none of which should compile what the one before it compiled.
+unexport PYTHONDONTWRITEBYTECODE
 # A session of Spark serves all tests of a module.
 SHARED = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --timeout $(TIMEOUT) $(SLOWEST)
 STAMP := $(VENV)/.installed
@@ -53,8 +55,8 @@ demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each s
 test: lint types oldest spark35 $(if $(NPM),azurite) ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)
 
-test-fast: $(STAMP) ## the tests that need neither a JVM nor long, with few examples: the loop in which one works
-	HYPOTHESIS_PROFILE=fast $(BIN)/python $(SHARED) -m "not spark and not long"
+test-fast: $(STAMP) ## the tests that need no JVM, with few examples: the loop in which one works
+	HYPOTHESIS_PROFILE=fast $(BIN)/python $(SHARED) -m "not spark"
 
 test-full: ## every check, with all examples and the tests that take long: about an hour
 	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400

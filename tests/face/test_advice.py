@@ -114,7 +114,6 @@ SHAPES = [
 ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("predicates", "structure", "column"), [shape[1:] for shape in SHAPES], ids=[shape[0] for shape in SHAPES]
 )

@@ -393,7 +393,6 @@ def test_commands_choose_a_snapshot(events: Table) -> None:
     assert run("prune", place, "TRUE", "--count").stdout == "58\n"
 
 
-@pytest.mark.long
 def test_commands_find_a_catalog(events: Table, tmp_path: Path) -> None:
     settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/c.db", "WAREHOUSE": f"file://{tmp_path}/w"}
     environment = {f"PYICEBERG_CATALOG__INSPECTED__{name}": value for name, value in settings.items()}

@@ -28,7 +28,7 @@ from secateur.maintain.audit import compared
 from secateur.pruning.report import Faults
 from tests.support.formats.iceberg_row_deletes import committed, equality_deletes, position_deletes
 from tests.support.formats.iceberg_tables import catalog_in
-from tests.support.profiles import examples
+from tests.support.profiles import examples, sweep
 from tests.support.small_tables import files, written
 from tests.support.stores.index_files import Arrays
 from tests.support.stores.local_build import index_here
@@ -205,8 +205,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str, str]] = {
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", sweep(LIES, 3))
 def test_every_kind_of_lie_is_named(root: Path, lie: str) -> None:
     lay, column, statistic = LIES[lie]
     lay(root / "_secateur")

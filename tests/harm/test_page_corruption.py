@@ -19,8 +19,6 @@ from tests.support.profiles import NIGHTLY
 from tests.support.programs import harmed_pages
 from tests.support.programs.harmed_pages import Whole, files
 
-pytestmark = pytest.mark.long  # changes bytes one after the other
-
 PROGRAM = Path(harmed_pages.__file__)
 
 

@@ -27,8 +27,6 @@ from tests.support.checks.canary import CANARY, leaks
 from tests.support.s3_server import REGION, S3Server
 from tests.support.stores.local_build import index_here
 
-pytestmark = pytest.mark.long  # runs every command
-
 ROWS = pa.table({"id": np.arange(200), "s": [f"text {i}" for i in range(200)]})
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "id"),))
 

@@ -17,7 +17,6 @@ from benchmarks.peer_engines.questions import Question, read, write
 from benchmarks.peer_engines.table import Orders, orders
 from benchmarks.setting import Setting
 
-pytestmark = pytest.mark.long  # writes a table, and asks five engines
 HERE = [peer for peer in PEERS if not peer.pins or not any(pin.startswith("pylance") for pin in peer.pins)]
 Made = tuple[Orders, list[Question], dict[str, Any]]
 
@@ -25,7 +24,7 @@ Made = tuple[Orders, list[Question], dict[str, Any]]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     home = tmp_path_factory.mktemp("peers")
-    table, asked = orders(Setting(home, 0.04))
+    table, asked = orders(Setting(home, 0.01))
     kept = {}
     for peer in HERE:
         (home / peer.name).mkdir()

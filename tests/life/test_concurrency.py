@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.profiles import NIGHTLY
+from tests.support.profiles import NIGHTLY, by_profile, sweep
 from tests.support.stores.crash_lake import (
     BUILD,
     OTHERWISE,
@@ -44,14 +44,7 @@ from tests.support.stores.crash_lake import (
 )
 from tests.support.stores.faulty_store import FaultyStore, Script
 
-pytestmark = pytest.mark.long  # writers meet between all steps
-
 Do = Callable[[ParquetDirectory], None]
-
-
-@pytest.fixture(autouse=True)
-def in_this_process() -> Iterator[None]:
-    yield
 
 
 def lake_in(tmp_path: Path, before: Callable[[Lake], None]) -> Lake:
@@ -125,14 +118,17 @@ PAIRS: list[tuple[Do, Do, Callable[[Lake], None]]] = [
     (drop, refresh, changed),
     (drop, vacuum, refreshed),
 ]
+MEETING = sweep(PAIRS, 2)
 
 
-@pytest.mark.parametrize(("first", "other", "before"), PAIRS, ids=[f"{a.__name__}-{b.__name__}" for a, b, _ in PAIRS])
+@pytest.mark.parametrize(
+    ("first", "other", "before"), MEETING, ids=[f"{first.__name__}-{other.__name__}" for first, other, _ in MEETING]
+)
 def test_another_comes_between_two_steps(tmp_path: Path, first: Do, other: Do, before: Callable[[Lake], None]) -> None:
     """Between any two: both succeed, or one says why not and succeeds when it tries again; no snapshot lacks a file."""
     lake = lake_in(tmp_path, before)
     saved = lake.saved()
-    for at in steps_that_matter(steps_of(lake, first)):
+    for at in sweep(steps_that_matter(steps_of(lake, first)), 4):
         lake.restore(saved)
         outcome, others, script = met(lake, first, at, other)
         where = f"before {script.done[at]}: {outcome!r}, {others!r}"
@@ -229,7 +225,7 @@ def test_who_publishes_passes_who_removes(tmp_path: Path, publish: Do, remove: D
     created = next(i for i, step in enumerate(steps) if step.startswith("create"))
     removing = [i for i, step in enumerate(steps_of(lake, remove)) if not step.startswith("read")]
     for at in range(created - 4, created + 4) if NIGHTLY else (created, created + 2):
-        for then in removing if NIGHTLY else removing[at // 2 % 2 :: 2]:
+        for then in removing if NIGHTLY else sweep(removing[at // 2 % 2 :: 2], 4):
             lake.restore(saved)
             gate, ended = Gate(), list[SecateurError | None]()
             script = Meeting(then, meanwhile=gate.wait)
@@ -311,7 +307,7 @@ def test_readers_while_the_index_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("others", [(refresh, optimize), (rebuild, vacuum), (refresh, drop), (vacuum, vacuum)])
 def test_writers_in_threads(tmp_path: Path, others: tuple[Do, ...]) -> None:
     """Whatever the order is: answers are exact afterwards, and the index is whole."""
-    for i in range(4):
+    for i in range(by_profile(quick=4, full=4, nightly=4, fast=1)):
         lake = lake_in(tmp_path / str(i), changed)
         with ThreadPoolExecutor(4) as threads:
             jobs = [threads.submit(ending, do, lake.open()) for do in (build, *others)]

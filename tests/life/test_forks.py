@@ -16,9 +16,7 @@ import pytest
 import secateur as sec
 from tests.support.s3_server import REGION, S3Server
 
-pytestmark = pytest.mark.long  # starts processes
-
-FILES, ROWS = 40, 10
+FILES, ROWS = 12, 10
 SOURCES = Path(sec.__file__).parent
 
 BEGIN = """
@@ -91,16 +89,17 @@ READ_PATHS = {
 }
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """So many segments that several threads decode what is read of them."""
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So many segments, 24, that several threads decode what is read of them."""
+    lake = tmp_path_factory.mktemp("forks") / "lake"
+    lake.mkdir()
     for i in range(FILES):
         ids = np.arange(i * ROWS, (i + 1) * ROWS)
         table = pa.table({"id": ids, "v": ids, "w": ids % 10})
-        (tmp_path / "lake").mkdir(exist_ok=True)
-        pq.write_table(table, tmp_path / "lake" / f"{i:02d}.parquet", row_group_size=5)
-    sec.build_index(sec.open_table(str(tmp_path / "lake")), bloom=["v"], segment_blocks=1)
-    return tmp_path / "lake"
+        pq.write_table(table, lake / f"{i:02d}.parquet", row_group_size=5)
+    sec.build_index(sec.open_table(str(lake)), bloom=["v"], segment_blocks=1)
+    return lake
 
 
 def run(code: str, root: str) -> None:

@@ -22,8 +22,6 @@ from tests.support.profiles import examples
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 
-pytestmark = pytest.mark.long  # refreshes many times
-
 
 def increments(table: ParquetDirectory) -> set[str | None]:
     """The builds that wrote the segments of an index."""

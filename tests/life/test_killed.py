@@ -15,7 +15,7 @@ import pytest
 
 import secateur as sec
 from secateur.index.segments.snapshot import snapshot_numbers
-from tests.support.profiles import NIGHTLY
+from tests.support.profiles import NIGHTLY, by_profile
 from tests.support.programs.killed import PROCESSES, killed_at, start_server, steps_of, work_on
 from tests.support.stores.crash_lake import (
     ACTIONS,
@@ -28,9 +28,7 @@ from tests.support.stores.crash_lake import (
 )
 from tests.support.tables import write_file
 
-pytestmark = pytest.mark.long  # kills processes at every step
-
-KILLS = 4  # of every action, in the short run
+KILLS = by_profile(quick=4, full=4, nightly=4, fast=1)  # of every action, but in the nightly run
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from tests.support.drawn.refresh_cases import ALL, PREDICATES, kept
 from tests.support.profiles import examples, slow
 from tests.support.small_tables import files
 from tests.support.tables import write_file
-
-pytestmark = pytest.mark.long  # builds tables of many segments
 
 
 @examples(15, shrink=False)
@@ -57,17 +55,24 @@ APPENDS = 30
 MOST_INCREMENTS = 5  # in which refreshes leave 156 blocks: each more than twice as large as all smaller ones together
 
 
-@pytest.fixture
-def appended(tmp_path: Path) -> Iterator[ParquetDirectory]:
+@pytest.fixture(scope="module")
+def once_appended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Thirty files appended one by one, the first ten times as large, every third out of key order."""
-    table = sec.open_table(str(tmp_path))
+    root = tmp_path_factory.mktemp("appended")
+    table = sec.open_table(str(root))
     for i in range(APPENDS):
-        _append(tmp_path, i)
+        _append(root, i)
         if i == 0:
             sec.build_index(table, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
         else:
             sec.refresh_index(table)
-    yield table
+    return root
+
+
+@pytest.fixture
+def appended(once_appended: Path, tmp_path: Path) -> ParquetDirectory:
+    """A copy of that table and its index, to change."""
+    return sec.open_table(str(shutil.copytree(once_appended, tmp_path / "lake")))
 
 
 def _append(root: Path, i: int) -> None:

@@ -70,7 +70,6 @@ def whole(store: FileStore) -> bytes:
     return store.read(NAME, 0, store.size(NAME))
 
 
-@pytest.mark.long
 def test_one_of_many_threads_creates_a_name(place: str) -> None:
     for folder in range(ROUNDS):
         outcomes = outcomes_of(place, folder, WRITERS, threading.Barrier(WRITERS))
@@ -92,7 +91,6 @@ def race(places: list[str], process: int, start: Any, outcomes: Any) -> None:
             outcomes.put((place, folder, None))
 
 
-@pytest.mark.long
 def test_one_of_many_processes_creates_a_name(s3: S3Server, tmp_path: Path) -> None:
     places = [str(tmp_path), f"s3://{s3.bucket}/{tmp_path.name}"]
     context = multiprocessing.get_context("spawn")

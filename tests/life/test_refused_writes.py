@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -21,6 +22,7 @@ import secateur as sec
 from secateur.errors import IndexNotWritable, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.storage import index_store
+from tests.support.profiles import FAST, sweep
 from tests.support.programs.killed import PROCESSES, start_server
 from tests.support.stores.crash_lake import (
     ACTIONS,
@@ -34,16 +36,11 @@ from tests.support.stores.crash_lake import (
     nothing,
 )
 
-pytestmark = pytest.mark.long  # disks are full at every file
-
 NOBODY = 65534
+ALLOWED = (0, 3, 39) if FAST else range(0, 40, 3)  # files that are written before the disk is full
+SIZES = (0, 500, 1 << 20) if FAST else (0, 500, 2000, 3000, 1 << 20)
 WRITERS = {name: action for name, action in ACTIONS.items() if name not in ("vacuum", "drop")}
 is_root = os.geteuid() == 0
-
-
-@pytest.fixture(autouse=True)
-def in_this_process() -> Iterator[None]:
-    yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,7 +80,7 @@ def test_a_disk_is_full_after_some_files(tmp_path: Path, name: str, code: str, m
     lake = lake_in(tmp_path, action)
     saved, advice = lake.saved(), {"ENOSPC": "Make room", "EDQUOT": "Make room"}.get(code, "write permission")
     refused = 0
-    for after in range(0, 40, 3):
+    for after in ALLOWED:
         lake.restore(saved)
         left = iter(range(after))
 
@@ -124,7 +121,7 @@ def test_files_may_be_limited_in_size(tmp_path: Path, name: str) -> None:
     lake = lake_in(tmp_path, WRITERS[name])
     saved = lake.saved()
     refused = 0
-    for size in (0, 500, 2000, 3000, 1 << 20):
+    for size in SIZES:
         lake.restore(saved)
         queue = PROCESSES.Queue()
         process = PROCESSES.Process(target=limited, args=(lake.root, name, max(size, 200), queue))
@@ -149,8 +146,9 @@ def as_nobody(root: str, name: str, queue: Any) -> None:
     queue.put(outcome(root, name))
 
 
-@pytest.mark.parametrize("closed", ["index", "segments", "snapshots"])
-@pytest.mark.parametrize("name", ["rebuild", "refresh", "vacuum", "drop"])
+@pytest.mark.parametrize(
+    ("name", "closed"), sweep(product(["rebuild", "refresh", "vacuum", "drop"], ["index", "segments", "snapshots"]), 5)
+)
 def test_directories_without_permission(place: Path, name: str, closed: str) -> None:
     lake = lake_in(place, ACTIONS[name])
     saved, numbers = lake.saved(), snapshot_numbers(lake.store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,9 @@ from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidP
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.profiles import sweep
 from tests.support.s3_server import REGION, SLOW, Fails, S3Server, every, once
 from tests.support.stores.local_build import index_here
-
-pytestmark = pytest.mark.long  # waits for answers that do not come
 
 ROWS = 400  # of a file
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "twice"),))
@@ -207,8 +207,9 @@ def hasty(s3: S3Server, lake: Lake, seconds: float) -> ParquetDirectory:
     return table
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".snapshot", ".segment", ".filter"])
-@pytest.mark.parametrize("how", ["status", "cut", "lost"])
+@pytest.mark.parametrize(
+    ("how", "ending"), sweep(product(["status", "cut", "lost"], [".parquet", ".snapshot", ".segment", ".filter"]), 5)
+)
 def test_reads_that_fail_now_and_then_give_all_rows(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
     index_here(lake.open(), OPTIONS)
     with s3.failing(gets(ending, every(2, first=1)), how) as gate:
@@ -218,8 +219,7 @@ def test_reads_that_fail_now_and_then_give_all_rows(s3: S3Server, lake: Lake, ho
     assert gate.failed
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".segment"])
-@pytest.mark.parametrize("how", ["slow", "hang"])
+@pytest.mark.parametrize(("how", "ending"), sweep(product(["slow", "hang"], [".parquet", ".segment"]), 3))
 def test_answers_that_come_late_or_not_at_all_are_asked_for_again(
     s3: S3Server, lake: Lake, how: str, ending: str
 ) -> None:
@@ -254,8 +254,9 @@ def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: s
     assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(300, 900)
 
 
-@pytest.mark.parametrize("ending", [".snapshot", ".segment", ".filter"])
-@pytest.mark.parametrize("how", ["cut", "slow", "denied"])
+@pytest.mark.parametrize(
+    ("how", "ending"), sweep(product(["cut", "slow", "denied"], [".snapshot", ".segment", ".filter"]), 4)
+)
 def test_an_index_that_never_comes_costs_no_row(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
     index_here(lake.open(), OPTIONS)
     with s3.failing(gets(ending, lambda method, path: True), how) as gate:

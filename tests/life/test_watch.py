@@ -25,8 +25,6 @@ from tests.support.formats.iceberg_rows import SCHEMA, rows
 from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.tables import write_file
 
-pytestmark = pytest.mark.long  # waits for a watcher's rounds
-
 
 def append(root: Path, i: int) -> None:
     write_file(root / f"{i}.parquet", pa.table({"id": range(i * 10, i * 10 + 10)}), row_group_size=5)

@@ -16,10 +16,9 @@ from tests.support.checks import oracle
 from tests.support.formats.hudi_tables import ALWAYS_COMPACTED, PREDICATES, HudiHistory, in_order
 from tests.support.profiles import by_profile
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not IS_3, reason="there is no bundle of Hudi for Spark 4: tests/data/hudi has tables of it"),
-]
+pytestmark = pytest.mark.skipif(
+    not IS_3, reason="there is no bundle of Hudi for Spark 4: tests/data/hudi has tables of it"
+)
 
 STEPS = by_profile(quick=5, full=9, nightly=12)
 SEEDS = by_profile(quick=range(2), full=range(6), nightly=range(40))

@@ -1,13 +1,14 @@
 """How thorough a test run is: ``HYPOTHESIS_PROFILE`` is fast, quick (the default), full or nightly.
 
-Fast takes a minute or two, for the loop in which one works; quick is for what is about to be merged; full is for
-releases. All three use the same examples every time, so a failure means that the code has changed. Nightly draws new
-examples every time, ten times as many as full.
+Fast runs every test with few examples and few steps of a sweep, for the loop in which one works; quick is for what is
+about to be merged; full is for releases. All three use the same examples every time, so a failure means that the code
+has changed. Nightly draws new examples every time, ten times as many as full.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TypeVar
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 NIGHTLY = PROFILE == "nightly"
+FAST = PROFILE == "fast"
 FULL = NIGHTLY or PROFILE == "full"
 SHARE = {"fast": 1 / 20, "quick": 1 / 10, "full": 1, "nightly": 10}[PROFILE]  # of the examples that a test names
 FEWEST = 2  # the first example that is drawn is the simplest there is
@@ -33,9 +35,14 @@ settings.register_profile(
 settings.load_profile(PROFILE)
 
 
-def by_profile(quick: Amount, full: Amount, nightly: Amount) -> Amount:
-    """What is tried in the profile in use."""
-    return {"fast": quick, "quick": quick, "full": full, "nightly": nightly}[PROFILE]
+def by_profile(quick: Amount, full: Amount, nightly: Amount, fast: Amount | None = None) -> Amount:
+    """What is tried in the profile in use; in fast the same as in quick, unless it says otherwise."""
+    return {"fast": quick if fast is None else fast, "quick": quick, "full": full, "nightly": nightly}[PROFILE]
+
+
+def sweep(steps: Iterable[Amount], stride: int) -> list[Amount]:
+    """The steps of a sweep: every one, but in fast only each `stride`-th, from the first on."""
+    return list(steps)[:: stride if FAST else 1]
 
 
 def examples(n: int, *, shrink: bool = True) -> settings:

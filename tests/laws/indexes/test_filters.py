@@ -42,7 +42,7 @@ from tests.support.drawn.circumstances import Circumstances, Kept, circumstances
 from tests.support.drawn.random_filters import KINDS, asked_of
 from tests.support.drawn.random_index import Index, make_index, refreshed
 from tests.support.drawn.strategies import connected
-from tests.support.profiles import examples
+from tests.support.profiles import examples, sweep
 from tests.support.stores.filter_files import Cuts, without_bands
 from tests.support.tables import WriteTable, write_file
 
@@ -458,7 +458,6 @@ def test_c01_blocks_whose_filters_cannot_be_read_are_kept(
     assert not sec.verify_index(sec.open_table(str(lake))).sound
 
 
-@pytest.mark.long
 @harms
 def test_c04_one_broken_file_costs_the_blocks_of_its_bloom_matrix(lake: Path, harm: Callable[[Path], None]) -> None:
     """One at a time: no row, and no block of another bloom matrix; each of the three matrices of users is missed."""
@@ -625,18 +624,20 @@ def test_c17_zeros_and_nans_are_found_as_one(write_table: WriteTable, kind: str)
         assert files_of(root, f"{column} = 1") == {"one.parquet"}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", ["bloom", "postings"])
 @pytest.mark.parametrize(
     ("narrow", "wide", "literals"),
-    [
-        (pa.int32(), pa.int64(), ["7", "7L", "7.0", "7BD", "CAST(7 AS TINYINT)", "7e0"]),
-        (pa.int8(), pa.int32(), ["7", "7L", "7.0"]),
-        (pa.float32(), pa.float64(), ["7", "7.0", "7D", "CAST(7 AS FLOAT)"]),
-        (pa.decimal128(9, 2), pa.decimal128(17, 2), ["7", "7.00", "7.000", "7L"]),
-        (pa.decimal128(20, 2), pa.decimal128(30, 2), ["7", "7.00", "7.000", "7L"]),
-        (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), ["TIMESTAMP '1970-01-01 00:00:07'"]),
-    ],
+    sweep(
+        [
+            (pa.int32(), pa.int64(), ["7", "7L", "7.0", "7BD", "CAST(7 AS TINYINT)", "7e0"]),
+            (pa.int8(), pa.int32(), ["7", "7L", "7.0"]),
+            (pa.float32(), pa.float64(), ["7", "7.0", "7D", "CAST(7 AS FLOAT)"]),
+            (pa.decimal128(9, 2), pa.decimal128(17, 2), ["7", "7.00", "7.000", "7L"]),
+            (pa.decimal128(20, 2), pa.decimal128(30, 2), ["7", "7.00", "7.000", "7L"]),
+            (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), ["TIMESTAMP '1970-01-01 00:00:07'"]),
+        ],
+        3,
+    ),
     ids=str,
 )
 def test_c29_a_value_is_found_in_every_width(

@@ -138,7 +138,6 @@ def _has_value(root: Path, predicate: str) -> bool:
     return True
 
 
-@pytest.mark.long
 @examples(8, shrink=False)
 @given(table=tables(), drawn=st.lists(conditions(), min_size=6, max_size=6))
 def test_an_index_that_lives_on_says_what_the_rows_say(

@@ -94,8 +94,7 @@ def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[Step]) -
         ask_between_changes(lake_of_chance(Path(root) / "lake", seed), steps, repeated=3)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", by_profile(quick=range(2), full=range(20), nightly=range(200)))
+@pytest.mark.parametrize("seed", by_profile(quick=range(2), full=range(20), nightly=range(200), fast=range(1)))
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_tables_with_deletes_and_snapshots(tmp_path: Path, kept: Path, kind: str, seed: int) -> None:
     """C53: deletes by files and vectors change no data file, and older snapshots are asked between."""

@@ -175,7 +175,6 @@ def asking(lake: Lake, predicates: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.long
 def test_really_in_other_processes(lake: Lake, kept: Path) -> None:
     """Two write at once; what a third finds there is true, and the same as here."""
     odd = [f"i = {value}" for value in range(1, 20, 2)]

@@ -17,9 +17,7 @@ from secateur.errors import TableNotFound, UnknownSnapshot
 from tests.support.checks import oracle
 from tests.support.profiles import by_profile
 
-pytestmark = pytest.mark.long  # writes histories of tables
-
-SEEDS = by_profile(quick=range(4), full=range(20), nightly=range(200))
+SEEDS = by_profile(quick=range(4), full=range(20), nightly=range(200), fast=range(1))
 STEPS = 8
 WORDS = ["", "a", "b c", "50%", "a/b=c", "äöü", "zzzz", "a" * 80]
 PREDICATES = (  # which DuckDB reads as Spark does

@@ -22,9 +22,7 @@ from tests.support.drawn.row_histories import APPEND, HISTORIES, RowHistory
 from tests.support.formats.iceberg_tables import new_history
 from tests.support.profiles import by_profile
 
-pytestmark = pytest.mark.long  # writes histories of tables
-
-SEEDS = by_profile(quick=range(2), full=range(25), nightly=range(250))
+SEEDS = by_profile(quick=range(2), full=range(25), nightly=range(250), fast=range(1))
 STEPS = 9
 PREDICATES = {
     "true": lambda rid: True,

@@ -21,7 +21,7 @@ from tests.support.drawn.row_histories import APPEND, COMPACT, HISTORIES, RowHis
 from tests.support.formats.delta_tables import numbered
 from tests.support.profiles import by_profile
 
-SEEDS = by_profile(quick=range(2), full=range(25), nightly=range(250))
+SEEDS = by_profile(quick=range(2), full=range(25), nightly=range(250), fast=range(1))
 STEPS = 8
 
 

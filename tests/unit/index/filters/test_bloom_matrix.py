@@ -358,7 +358,6 @@ def test_columns_with_all_rows_of_some_alternative(
     assert columns.tolist() == [column for column in np.flatnonzero(has_all).tolist() if first <= column < end]
 
 
-@pytest.mark.long
 def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
     rows = random_rows(1, 8 * checked_matrix.STRIP, 0.5, 2)
     ranges: list[Range] = []

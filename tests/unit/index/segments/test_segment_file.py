@@ -16,7 +16,7 @@ from secateur.index.segments.segment_file import COLUMN_KINDS, FILTER_KINDS
 from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
 from secateur.index.zones import segment_tree
 from secateur.index.zones.zonemap import merge
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, sweep
 from tests.support.stores.index_files import (
     COLUMNS,
     FIELDS,
@@ -152,7 +152,6 @@ def verified(store: Memory, name: str, kind: int) -> list[str]:
         return [str(fault)]
 
 
-@pytest.mark.long
 @readers
 @pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_every_byte_may_be_flipped(
@@ -161,7 +160,7 @@ def test_every_byte_may_be_flipped(
     """The same arrays, or an IndexFault; in chunks always a fault. Verification finds each."""
     data, whole, idle = store.data[name], read_all(store), uncovered(store, name, kind)
     chunks = {b for p in store.contents(name, kind).chunks.values() for b in range(p.at, p.at + p.size)}
-    for at in range(0, len(data), by_profile(quick=5, full=1, nightly=1)):
+    for at in range(0, len(data), by_profile(quick=5, full=1, nightly=1, fast=50)):
         store.data[name] = data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :]
         try:
             assert read_all(store) == whole, at
@@ -173,7 +172,6 @@ def test_every_byte_may_be_flipped(
         assert bool(verified(store, name, kind)) == (at not in idle), at
 
 
-@pytest.mark.long
 @readers
 def test_every_length_may_be_cut_off(
     store: Memory, name: str, kind: int, read_all: Callable[[Memory], list[Any]]
@@ -182,7 +180,7 @@ def test_every_length_may_be_cut_off(
     data, whole = store.data[name], read_all(store)
     contents = store.contents(name, kind)
     end = max([place.at + place.size for place in contents.chunks.values()], default=0)
-    for length in range(len(data)):
+    for length in sweep(range(len(data)), 20):
         store.data[name] = data[:length]
         try:
             assert read_all(store) == whole

@@ -261,7 +261,6 @@ TYPES: dict[str, Callable[[np.ndarray], pa.Array]] = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("shape", "g", "types"),
     [(with_outliers, 2, list(TYPES)), (with_modes, 4, list(TYPES)), (with_nan, 2, ["double"])],

@@ -344,7 +344,6 @@ def work(what: str, cache: DiskCache, seed: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.long
 def test_processes(cache: DiskCache) -> None:
     workers = [work("hammer", cache, seed) for seed in range(4)]
     outputs = [worker.communicate()[0] for worker in workers]

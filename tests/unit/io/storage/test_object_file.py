@@ -33,8 +33,6 @@ from tests.support.profiles import examples
 from tests.support.s3_server import REGION, S3Server, once
 from tests.support.stores.local_build import index_here
 
-pytestmark = pytest.mark.long  # builds tables on S3, one for each test
-
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 DATA = bytes(i * i % 251 for i in range(100_000))
 
