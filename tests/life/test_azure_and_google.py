@@ -26,8 +26,6 @@ from tests.support.store_servers import (
     google_server,
 )
 
-pytestmark = pytest.mark.long  # a server each
-
 DATA = bytes(i * i % 251 for i in range(100_000))
 
 

@@ -17,8 +17,6 @@ from secateur.io.scan import last_state
 from secateur.io.tables.table import Table
 from tests.support.s3_server import REGION, S3Server
 
-pytestmark = pytest.mark.long  # waits for a slow store
-
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 ROWS, MANY = 3000, 40_000
 KEY = 7919 * 5 % ROWS
