@@ -170,7 +170,7 @@ class PlannedScan(ScanPlan):
         return first_rows(self, self.fields(columns))
 
     def count(self) -> int:
-        """Count the matching rows; reads only blocks that are neither dead nor fully matching."""
+        """Count the matching rows; reads only the blocks of which some rows may not match."""
         blocks = self.survivors.blocks
         complete = self.complete_blocks
         total = int(blocks.row_count[complete].sum())
@@ -376,18 +376,16 @@ def plan_unreported(
     named = tuple(
         dict.fromkeys([*named_columns(settings.whole(predicate), binder), *(() if order is None else order.names)])
     )
-    survivors, report = (
-        pruned.survivors,
-        replace(
-            pruned.report,
-            table=opened.table.location,
-            snapshot_id=opened.table.id,
-            since=opened.since,
-            order="" if order is None else f"{order} LIMIT {settings.limit}",
-            planning_seconds=time.perf_counter() - started,
-            measure=lambda: _file_metrics(opened, survivors),
-            asked=lambda: shape_of(settings.whole(predicate)),
-        ),
+    survivors = pruned.survivors
+    report = replace(
+        pruned.report,
+        table=opened.table.location,
+        snapshot_id=opened.table.id,
+        since=opened.since,
+        order="" if order is None else f"{order} LIMIT {settings.limit}",
+        planning_seconds=time.perf_counter() - started,
+        measure=lambda: _file_metrics(opened, survivors),
+        asked=lambda: shape_of(settings.whole(predicate)),
     )
     return PlannedScan(
         predicate=rewritten,
