@@ -118,7 +118,7 @@ def last_plans(spark: SparkSession) -> list[QueryPlan]:
 def _opened(tables: Sequence[object], index_location: str | None) -> list[ParquetDirectory | DeltaTable]:
     """Open the tables. Raises TypeError for other tables, ValueError for an index location without exactly one."""
     if index_location is not None and len(tables) != 1:
-        raise ValueError("index_location= is that of one table: name it in tables=")
+        raise ValueError("index_location= is for one table: name that table in tables=")
     opened: list[ParquetDirectory | DeltaTable] = []
     for given in tables:
         table = open_table(given, index_location=index_location) if isinstance(given, str | os.PathLike) else given
@@ -127,6 +127,6 @@ def _opened(tables: Sequence[object], index_location: str | None) -> list[Parque
                 opened.append(table)
             case _:
                 raise TypeError(
-                    f"{given!r} is no directory of Parquet files, and not the newest version of a Delta table"
+                    f"{given!r} is neither a directory of Parquet files nor the newest version of a Delta table"
                 )
     return opened

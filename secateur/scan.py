@@ -40,10 +40,31 @@ class Scan(PlannedScan):
     def to_spark(
         self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto", *, replan: bool = False
     ) -> DataFrame:
-        """Return the matching rows as a Spark DataFrame; see :func:`secateur.io.spark.to_spark.to_spark`.
+        """Return the matching rows as a Spark DataFrame, exactly those of ``table.where(predicate)``.
 
-        With `replan`, the files of the plan are checked first; if one is gone or was replaced, the query is planned
-        again with the same settings.
+        The first rows of an order are searched for here if that needs few bytes; else Spark finds them in the blocks
+        that are left.
+
+        Parameters
+        ----------
+        columns
+            The columns to return; by default all.
+        via
+            The read path: ``"local"`` (read here), ``"blocks"`` (in Python tasks), ``"native"`` (Spark's own reader, of
+            whole files), ``"iceberg"`` (Iceberg's own), or ``"auto"``, the cheapest.
+        replan
+            Check the files of the plan first; if one is gone or was replaced, plan again with the same settings.
+
+        Raises
+        ------
+        UnknownColumn
+        ValueError
+            For a read path that is unknown or that the table does not have.
+        UnsupportedPredicate, UnsupportedTable
+            For collations and fields of ``_metadata`` that the read path does not keep.
+        StalePlan
+            If the session's time zone or ANSI mode gives the predicate another meaning, or Spark's own reader would
+            read a file that is gone or replaced. In tasks of ``"blocks"`` the error of the action names it.
         """
         from secateur.io.spark.to_spark import to_spark
 
@@ -61,8 +82,17 @@ class Scan(PlannedScan):
         return kept_rows(self, columns, super().to_arrow)
 
     def count(self) -> int:
-        """Count the matching rows; reads only blocks that are neither dead nor fully matching, or none where the count
-        is kept, as by :meth:`to_arrow`.
+        """Count the matching rows. Reads only blocks of which some rows may not match, and none if the count is kept.
+
+        Returns
+        -------
+        int
+            The exact number, at most the plan's limit. :meth:`to_arrow` says when it is kept.
+
+        Raises
+        ------
+        UnsupportedPredicate, EvaluationError, StalePlan, InvalidParquet
+            From reading blocks, as by :meth:`to_batches`.
         """
         from secateur.io.scan.kept.answers import kept_count
 

@@ -203,11 +203,11 @@ ON_ICEBERG = {
     "command": "python -m benchmarks.spark.tpc_sql --iceberg",
 }
 INTRODUCTION = """Every query runs twice in one session, with `sec.enable(spark)` and with `SET
-secateur.enabled=false`; the answers are equal. Counted are the row groups whose rows leave a scan, in all scans of a
-query. {alone} The index has zone maps of all columns, and bloom filters of the keys. The two large tables of TPC-H,
-and the sales and returns of TPC-DS, lie by date. Scans that are pruned by different values are different scans: where
-Spark alone reads a small table once for several branches of a query, it may be read for each of them. `{command}`
-writes this page."""
+secateur.enabled=false`; the answers are equal. The tables count the row groups whose rows leave a scan, over all
+scans of a query. {alone} The index has zone maps of all columns, and bloom filters of the keys. The two large tables
+of TPC-H, and the sales and returns of TPC-DS, lie by date. Scans that are pruned by different values are different
+scans: where Spark alone reads a small table once for several branches of a query, it may be read for each of them.
+`{command}` writes this page."""
 
 
 def introduction(where: str, alone: str, command: str) -> str:

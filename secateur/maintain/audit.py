@@ -16,9 +16,10 @@ from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan
 from secateur.index.build.spark_tasks import run_tasks, task_count
 from secateur.index.build.tasks import RunTasks
 from secateur.index.model import is_derived, name_of
+from secateur.io.scan.audit_findings import AuditFault, AuditFindings
 from secateur.io.scan.block_list import block_list, reading_order
 from secateur.io.scan.explain import why
-from secateur.io.scan.index_audit import AuditFault, AuditFindings, AuditPart, StatisticsAudit
+from secateur.io.scan.index_audit import AuditPart, StatisticsAudit
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import excluded_by, sampled

@@ -34,6 +34,13 @@ def vacuum_index(
     touched: its files count as old as the youngest one. If it writes none for longer than the grace period, it
     finds them gone, and raises instead of publishing.
 
+    Parameters
+    ----------
+    dry_run
+        Remove nothing.
+    grace_seconds
+        Keep what a snapshot of this time needs, and what was written in it; readers and builds may still use it.
+
     Returns
     -------
     list of StoredFile

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.pruning.outcomes import FALSE, TRUE, of_sides
+from secateur.pruning.threshold_grid import ThresholdGrid
 from secateur.values import (
     FEW_THRESHOLDS,
     INT64_MAX,
@@ -35,8 +36,6 @@ from secateur.values import (
 MOST_ADJACENT_POINTS = 64
 CHUNK = 1 << 18  # intervals: a chunk that is read several times stays in a core's cache
 FEW_NEAR = 32  # if at most one interval in this many is near, those are compared by position; else whole words
-BUCKETS_OF_THRESHOLD = 4
-STEPS = 2  # thresholds of a bucket tried one by one before searching the others
 UNITS_OF_GRID = 4  # thresholds per interval above which building a grid costs more than searching
 HASHED = 16  # thresholds that enter a set's hash
 _NONE = np.arange(0)
@@ -143,7 +142,7 @@ class RangeSet:
         return {}
 
     @cached_property
-    def _grids(self) -> dict[tuple[int, int, int, int], _Grid]:
+    def _grids(self) -> dict[tuple[int, int, int, int], ThresholdGrid]:
         """The grids built so far, by thresholds [begin, end) and the word by which they are compared."""
         return {}
 
@@ -452,69 +451,11 @@ class _Thresholds:
             return None if len(positions) * 2 > len(both) else positions
         return positions[_ties(low[positions], high[positions], thresholds)]
 
-    def _grid(self, begin: int, end: int, word: int) -> _Grid:
+    def _grid(self, begin: int, end: int, word: int) -> ThresholdGrid:
         grids, key = self.ranges._grids, (self.width, begin, end, word)
         if key not in grids:
-            grids[key] = _Grid.over(self.table[word][begin:end], begin, self.exact)
+            grids[key] = ThresholdGrid.over(self.table[word][begin:end], begin, self.exact)
         return grids[key]
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Many thresholds counted in buckets of equal width: most intervals span only empty buckets."""
-
-    thresholds: np.ndarray
-    below: int  # thresholds before these
-    exact: bool  # whether equal words mean equal keys
-    first: np.generic
-    last: np.generic
-    shift: np.uint64
-    counts: np.ndarray  # int32: thresholds before each bucket, and before what follows the last
-
-    @staticmethod
-    def over(thresholds: np.ndarray, below: int, exact: bool) -> _Grid:
-        """Build the grid over sorted words."""
-        first, last = thresholds[0], thresholds[-1]
-        wanted = len(thresholds) * BUCKETS_OF_THRESHOLD
-        shift = np.uint64(max(0, (int(last) - int(first)).bit_length() - wanted.bit_length()))
-        buckets = (thresholds.view(np.uint64) - first.view(np.uint64)) >> shift
-        counts = np.cumsum(np.bincount(buckets.view(np.int64) + 1))
-        return _Grid(thresholds, below, exact, first, last, shift, counts.astype(np.int32))
-
-    def fill(self, result: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
-        """Write the outcomes; return the positions of undecided intervals, or None if those are most."""
-        start = self._bucket(low)
-        start += low > self.last
-        stop = self._bucket(high)
-        ranks = self.counts.take(start)
-        np.subtract(FALSE, (ranks + self.below) & 1, out=result, casting="unsafe")
-        touched = self.counts.take(stop + 1) > ranks
-        touched &= high >= self.first
-        near = np.flatnonzero(touched)
-        crossed = self.counts[stop[near]] > self.counts[start[near] + 1]  # a threshold in a bucket between
-        result[near[crossed]] = TRUE | FALSE
-        near = near[~crossed]
-        if self.exact:
-            near = self._walk(result, low, high, near, ranks[near])
-        return None if len(near) * 2 > len(low) else near
-
-    def _walk(
-        self, result: np.ndarray, low: np.ndarray, high: np.ndarray, near: np.ndarray, ranks: np.ndarray
-    ) -> np.ndarray:
-        """Write the outcomes where the lower bound's rank is at most a few thresholds past its bucket's first."""
-        lowest, n = low[near], len(self.thresholds)
-        for _ in range(STEPS):
-            ranks += (self.thresholds.take(ranks, mode="clip") <= lowest) & (ranks < n)
-        following = self.thresholds.take(ranks, mode="clip")
-        crosses = (following <= high[near]) & (ranks < n)
-        result[near] = np.where(crosses, TRUE | FALSE, FALSE - ((ranks + self.below) & 1))
-        return near[(following <= lowest) & (ranks < n)]
-
-    def _bucket(self, words: np.ndarray) -> np.ndarray:
-        offsets = np.clip(words, self.first, self.last).view(np.uint64)
-        offsets -= self.first.view(np.uint64)
-        offsets >>= self.shift
-        return offsets.view(np.int64)
 
 
 def _ties(low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -369,7 +369,7 @@ def test_commands_that_need_no_spark_do_not_import_it() -> None:
 def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
     done = run("index", golden, "--ngram", "id")
     assert done.exit_code == 2
-    assert "ngram is of text, and id is a int64" in done.stderr
+    assert "ngram is for text, and id is a int64" in done.stderr
 
 
 def test_locations_are_left_out_and_added(tmp_path: Path) -> None:

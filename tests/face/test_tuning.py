@@ -49,13 +49,6 @@ def lake(tmp_path: Path) -> str:
     return root
 
 
-@pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "plans.jsonl"
-    monkeypatch.setenv(plan_log.PATH_VARIABLE, str(path))
-    return path
-
-
 def ask(lake: str, *predicates: str) -> None:
     for predicate in predicates:
         sec.prune(lake, predicate)

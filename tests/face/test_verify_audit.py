@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import secateur as sec
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
-from secateur.io.scan.index_audit import AuditFindings
+from secateur.io.scan.audit_findings import AuditFindings
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.tables.table import Table
 from secateur.maintain.audit import compared

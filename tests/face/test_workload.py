@@ -35,13 +35,6 @@ def lake(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "plans.jsonl"
-    monkeypatch.setenv(plan_log.PATH_VARIABLE, str(path))
-    return path
-
-
 def records(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 

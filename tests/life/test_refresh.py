@@ -213,7 +213,7 @@ def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.
 def test_mistakes_are_told_before_anything_is_done(table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="nmae"):
         sec.refresh_index(table, ngram=["nmae"])
-    with pytest.raises(InvalidOption, match="ngram is of text"):
+    with pytest.raises(InvalidOption, match="ngram is for text"):
         sec.refresh_index(table, ngram=["id"])
     assert sec.describe_index(table).number == 1
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.build.tasks import run_in_process
-from secateur.io.scan.index_audit import AuditFault
+from secateur.io.scan.audit_findings import AuditFault
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.io.tables.table import Table
 from secateur.maintain.audit import compared

@@ -137,7 +137,7 @@ def _summed(name: str, binder: Binder) -> Path:
     parts = split_name(name)
     field = resolve(Column(parts), binder)
     if len(field.path) < len(parts) or not is_summed(field.type):
-        raise InvalidOption(f"sums are kept of integers and decimals, and {name} is {field.type}")
+        raise InvalidOption(f"sums are kept for integers and decimals only, and {name} is {field.type}")
     return field.path
 
 
@@ -201,7 +201,7 @@ def _filter(option: FilterOption, schema: pa.Schema, expressions: Collection[str
     if option.kind == ORDERED and (type_ != field.type or option.column in expressions):
         raise InvalidOption(f"ordered postings are kept of columns with single values, and {option.column} is not one")
     if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
-        raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
+        raise InvalidOption(f"{option.kind} is for text, and {option.column} is a {field.type}")
     return Filter(option.kind, field.path, type_, option.gram, option.folded, option.rows)
 
 

@@ -52,8 +52,8 @@ class RowSketch(Sketch, Generic[Part, Block]):
     def add_others(self, values: pa.Array, rows: np.ndarray) -> None:
         """Add other values that some of the rows added last may have; `rows` are counted from the first of those."""
         if self._value_count <= MOST_VALUES:
-            at, single = _with_elements(values), elements(values)
-            self._rows.append((rows[at][present(single)] + self._last_begin).astype(np.uint32))
+            rows, single = _with_elements(values, rows), elements(values)
+            self._rows.append((rows[present(single)] + self._last_begin).astype(np.uint32))
             single = single.drop_null()
             single = single.cast(self.filter.type) if single.type != self.filter.type else single
             self._parts.append(self.part_of(single))
@@ -87,14 +87,13 @@ def ordered_sketch(filter_: Filter, take: Callable[[BlockEntries | None], None])
     return RowSketch(filter_, heads_of, _block_entries, take)
 
 
-def _with_elements(values: pa.Array) -> np.ndarray:
-    """Return the position of the value that each of :func:`.column_sketch.elements` comes from: int64."""
-    at = np.arange(len(values))
+def _with_elements(values: pa.Array, rows: np.ndarray) -> np.ndarray:
+    """Return the row of every value that :func:`.column_sketch.elements` gives, from the rows of `values`: int64."""
     if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
-        return at
+        return rows
     there = present(values)
     offsets = numbers(values.offsets, np.int32).astype(np.int64)
-    return np.repeat(at[there], np.diff(offsets)[there])
+    return np.repeat(rows[there], np.diff(offsets)[there])
 
 
 def _value_rows(parts: Sequence[np.ndarray], rows: np.ndarray) -> ValueRows | None:

@@ -400,18 +400,16 @@ def _planned(origin: Origin, sql: Sql, started: float, opened: OpenedTable, faul
     named = tuple(
         dict.fromkeys([*named_columns(settings.whole(predicate), binder), *(() if order is None else order.names)])
     )
-    survivors, report = (
-        pruned.survivors,
-        replace(
-            pruned.report,
-            table=opened.table.location,
-            snapshot_id=opened.table.id,
-            since=opened.since,
-            order="" if order is None else f"{order} LIMIT {settings.limit}",
-            planning_seconds=time.perf_counter() - started,
-            measure=lambda: _file_metrics(opened, survivors),
-            asked=lambda: shape_of(settings.whole(predicate)),
-        ),
+    survivors = pruned.survivors
+    report = replace(
+        pruned.report,
+        table=opened.table.location,
+        snapshot_id=opened.table.id,
+        since=opened.since,
+        order="" if order is None else f"{order} LIMIT {settings.limit}",
+        planning_seconds=time.perf_counter() - started,
+        measure=lambda: _file_metrics(opened, survivors),
+        asked=lambda: shape_of(settings.whole(predicate)),
     )
     return PlannedScan(
         predicate=rewritten,

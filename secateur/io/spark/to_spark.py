@@ -81,17 +81,10 @@ class Descriptors:
 
 
 def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
-    """Return a DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them, or the first ones
-    of its order.
+    """Return the rows of a plan as a DataFrame, and raise, as :meth:`secateur.scan.Scan.to_spark` says.
 
     The first rows of an order are searched for here if that needs few bytes; otherwise what the search has ruled out is
     left out, and Spark finds them in the rest.
-
-    Raises UnknownColumn; ValueError for a read path that is unknown or that the table does not have;
-    UnsupportedPredicate and UnsupportedTable for collations that a read path would lose; StalePlan if the session's
-    time zone is not the one that the predicate was bound in, if the predicate has another meaning in the session's ANSI
-    mode, or if Spark's own reader would read a file that is gone or replaced. Tasks of the read path ``blocks`` detect
-    the latter when they run: the error of the action names the StalePlan.
     """
     if via not in READ_PATHS:
         raise ValueError(f"via is one of {', '.join(READ_PATHS)}, not {via!r}")

@@ -67,11 +67,8 @@ def open_at(
 ) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open the table at a location; see :func:`secateur.open_table`."""
     recognition = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
+    _require_fitting(recognition.format, location, moment, schema, filesystem)
     if recognition.format == DELTA:
-        if schema is not None:
-            raise ValueError("leave out schema: a Delta table has its own")
-        if replace(moment, as_of=None, version=None) != Moment():
-            raise ValueError("a Delta table has versions: choose one by version= or as_of=")
         from secateur.io.tables.delta.open import open_delta
 
         return open_delta(
@@ -84,10 +81,6 @@ def open_at(
             disk_cache=disk_cache,
         )
     if recognition.format == HUDI:
-        if schema is not None:
-            raise ValueError("leave out schema: a Hudi table has its own")
-        if replace(moment, as_of=None, version=None, read_optimized=False) != Moment():
-            raise ValueError("a Hudi table has instants: choose one by version= or as_of=")
         from secateur.io.tables.hudi.open import open_hudi
 
         return open_hudi(
@@ -100,11 +93,7 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
-    if moment.read_optimized:
-        raise ValueError(f"{_redacted(location)} is no Hudi table: leave out read_optimized")
     if recognition.format == ICEBERG:
-        if schema is not None or filesystem is not None:
-            raise ValueError("leave out schema and filesystem: an Iceberg table has its own")
         return open_iceberg_by(
             location,
             moment,
@@ -113,8 +102,6 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
-    if moment != Moment():
-        raise ValueError(f"{_redacted(location)} is a table of Parquet files, which has no snapshots to choose from")
     if recognition.choice is not None:
         return open_chosen(
             recognition.choice, index_location=index_location, schema=schema, freshness=freshness, disk_cache=disk_cache
@@ -129,6 +116,29 @@ def open_at(
         disk_cache=disk_cache,
         look=recognition.look,
     )
+
+
+def _require_fitting(
+    format: str | None, location: Source, moment: Moment, schema: pa.Schema | None, filesystem: FileSystem | None
+) -> None:
+    """Raise ValueError for what a table of a format cannot be opened with."""
+    if format == DELTA:
+        if schema is not None:
+            raise ValueError("leave out schema: a Delta table has its own")
+        if replace(moment, as_of=None, version=None) != Moment():
+            raise ValueError("a Delta table has versions: choose one by version= or as_of=")
+    elif format == HUDI:
+        if schema is not None:
+            raise ValueError("leave out schema: a Hudi table has its own")
+        if replace(moment, as_of=None, version=None, read_optimized=False) != Moment():
+            raise ValueError("a Hudi table has instants: choose one by version= or as_of=")
+    elif moment.read_optimized:
+        raise ValueError(f"{_redacted(location)} is no Hudi table: leave out read_optimized")
+    elif format == ICEBERG:
+        if schema is not None or filesystem is not None:
+            raise ValueError("leave out schema and filesystem: an Iceberg table has its own")
+    elif moment != Moment():
+        raise ValueError(f"{_redacted(location)} is a table of Parquet files, which has no snapshots to choose from")
 
 
 def as_table(source: Table | Source) -> Table:

@@ -133,7 +133,7 @@ def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
         raise InvalidAggregate(f"{field} is {field.type}, whose {call.function} is not answered here: use Spark")
     if call.function in TOTALS and not is_summed(field.type):
         raise InvalidAggregate(
-            f"{call.function} is answered of integers and decimals only, and {field} is {field.type}: use Spark"
+            f"{call.function} is answered for integers and decimals only, and {field} is {field.type}: use Spark"
         )
     return Aggregate(call.function, field, call.name)
 

@@ -176,7 +176,7 @@ def _of_arrow(values: pa.Array | pa.ChunkedArray) -> Sequence[Literal]:
     except pa.ArrowInvalid as error:
         if pa.types.is_uint64(type_):
             return _of_items(values.to_pylist())  # beyond 63 bits they are decimals
-        raise InvalidPredicate(f"an array of {type_} holds what no literal of Spark SQL is: {error}") from None
+        raise InvalidPredicate(f"an array of {type_} holds a value without a literal in Spark SQL: {error}") from None
     return ValueList(_checked(array))
 
 

@@ -54,28 +54,24 @@ def test_files_that_the_index_does_not_know_are_read_whole(spark: SparkSession, 
     assert ids(spark, root, "id > 35") == [*range(40, 50), *range(100, 140)]
 
 
-def test_another_file_of_the_same_length_is_read_whole(spark: SparkSession, root: Path, tmp_path: Path) -> None:
-    def write(start: int) -> int:
-        path = tmp_path / "a.parquet"
-        pq.write_table(numbered(start, start + 20), path, row_group_size=10, compression="none", use_dictionary=False)
-        return path.stat().st_size
+def write_twenty(path: Path, start: int) -> int:
+    """Write numbers from `start` on, and return the bytes of the file, the same for any."""
+    pq.write_table(numbered(start, start + 20), path, row_group_size=10, compression="none", use_dictionary=False)
+    return path.stat().st_size
 
-    size = write(100)
+
+def test_another_file_of_the_same_length_is_read_whole(spark: SparkSession, root: Path, tmp_path: Path) -> None:
+    size = write_twenty(tmp_path / "a.parquet", 100)
     sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
     sec.enable(spark)
     assert told(spark, tmp_path, "id > 115") == "1 of 2 row groups"
     time.sleep(0.01)
-    assert write(120) == size
+    assert write_twenty(tmp_path / "a.parquet", 120) == size
     assert ids(spark, tmp_path, "id > 115") == list(range(120, 140))
 
 
 def test_a_file_is_overwritten_under_a_listing_that_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
-    def write(start: int) -> int:
-        path = tmp_path / "a.parquet"
-        pq.write_table(numbered(start, start + 20), path, row_group_size=10, compression="none", use_dictionary=False)
-        return path.stat().st_size
-
-    size = write(100)
+    size = write_twenty(tmp_path / "a.parquet", 100)
     sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
     with enabled(spark):
         spark.read.parquet(str(tmp_path)).createOrReplaceTempView("listed")
@@ -83,7 +79,7 @@ def test_a_file_is_overwritten_under_a_listing_that_spark_keeps(spark: SparkSess
         for _ in range(2):
             assert pruning(spark.sql(query)) == ["1 of 2"]
         before = (tmp_path / "a.parquet").stat()
-        assert write(120) == size
+        assert write_twenty(tmp_path / "a.parquet", 120) == size
         os.utime(tmp_path / "a.parquet", ns=(before.st_atime_ns, before.st_mtime_ns))
         assert len(answer(spark, query, pruned=False)) == 21
         require_same(spark, query)

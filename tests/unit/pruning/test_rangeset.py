@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.pruning import rangeset
+from secateur.pruning import rangeset, threshold_grid
 from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import (
@@ -183,6 +184,15 @@ TUNINGS = st.fixed_dictionaries(
 )
 
 
+@contextmanager
+def tuned(tuning: dict[str, int]) -> Iterator[None]:
+    """Other constants of the kernel."""
+    of_grid = {name: value for name, value in tuning.items() if name in ("BUCKETS_OF_THRESHOLD", "STEPS")}
+    others = {name: value for name, value in tuning.items() if name not in of_grid}
+    with patch.multiple(rangeset, **others), patch.multiple(threshold_grid, **of_grid):
+        yield
+
+
 @st.composite
 def threshold_sets(draw: st.DrawFn, kind: Kind) -> RangeSet:
     drawn = draw(st.sets(INTERVAL_KEYS[kind], max_size=draw(st.sampled_from([1, 2, 6, 40]))))
@@ -207,7 +217,7 @@ def test_outcomes_are_those_of_the_definition(kind: Kind, data: st.DataObject, t
         key |= st.sampled_from(a.thresholds.tolist())
     intervals = data.draw(st.lists(st.tuples(key, key).map(sorted), max_size=12)) * data.draw(st.integers(1, 3))
     low, high = keys(kind, [low for low, _ in intervals]), keys(kind, [high for _, high in intervals])
-    with patch.multiple(rangeset, **tuning):
+    with tuned(tuning):
         outcomes = a.outcomes(low, high)
     assert outcomes.dtype == np.uint8
     assert outcomes.tolist() == [defined(a, low, high) for low, high in intervals]
@@ -243,7 +253,7 @@ def test_outcomes_where_bounds_are_unknown(kind: Kind, data: st.DataObject, tuni
     known = keys(kind, values)
     low = choose(no_low, constant_keys(least_key(kind), kind, len(values)), known)
     high = choose(no_high, greatest_keys(kind, len(values)), known)
-    with patch.multiple(rangeset, **tuning):
+    with tuned(tuning):
         outcomes = a.outcomes(low, high)
     assert outcomes.tolist() == [
         defined(a, least_key(kind) if unbounded else value, None if endless else value)

@@ -95,7 +95,7 @@ def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
         case Field():
             raise InvalidOption(f"{sql} is the column {operand}: name that")
         case Constant():
-            raise InvalidOption(f"{sql} is a constant, and is indexed for nothing")
+            raise InvalidOption(f"{sql} is a constant: an index on it would save nothing")
     if left := list(left_to_spark(Missing(operand, sql))):
         raise InvalidOption(f"{sql} cannot be indexed, as only Spark can evaluate it: {'; '.join(left)}")
     for setting, (zone, ansi) in _SESSIONS.items():

@@ -92,7 +92,7 @@ def test_what_cannot_be_kept() -> None:
         options(bloom=["st"])
     with pytest.raises(ValueError, match="postings cannot be kept of rows"):
         options(postings=["rows"])
-    with pytest.raises(ValueError, match="ngram is of text, and Id is a int64"):
+    with pytest.raises(ValueError, match="ngram is for text, and Id is a int64"):
         options(ngram=["id"])
     for name in ("msg", "huge", "tags"):
         with pytest.raises(ValueError, match="gaps are kept of numbers and times of 64 bits"):
