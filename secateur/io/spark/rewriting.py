@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from secateur.io.tables.directory.rewriter import DirectoryRewriter
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.rewriter import Rewriter, RewrittenFiles
 
+_log = logging.getLogger("secateur")
 _CONFLICT = re.compile(r"CommitFailedException|ValidationException|Concurrent\w+Exception|DELTA_CONCURRENT")
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _EXISTS = "PATH_ALREADY_EXISTS"
@@ -41,6 +43,8 @@ def rewrite(spark: SparkSession, opened: OpenedTable, rewriter: Rewriter, plan: 
                 f"another commit has changed files of group {number} of {len(plan.files)}, which was not rewritten "
                 f"(the {number - 1} groups before it were): plan again"
             ) from error
+        location = opened.table.location
+        _log.info("rewrote group %d of %d of %s: %d files", number, len(plan.files), location, len(files.paths))
 
 
 def _rewrite(
