@@ -26,7 +26,7 @@ class Offset(TypedDict):
 
 
 @dataclass(frozen=True)
-class Span:
+class FileSpan:
     """The files [first, stop) of those that were appended after one snapshot up to another; None: all from `first`."""
 
     after: int | None
@@ -56,29 +56,29 @@ class Limits:
         return stop
 
 
-def begun(offset: Offset, newest: Offset) -> tuple[Span, Offset]:
+def begun(offset: Offset, newest: Offset) -> tuple[FileSpan, Offset]:
     """Return what a stream at an offset reads next, up to the newest snapshot, and the offset at its end."""
     if "files" not in offset:
-        return Span(offset["snapshot"], newest["snapshot"]), newest
+        return FileSpan(offset["snapshot"], newest["snapshot"]), newest
     end: Offset = {"snapshot": offset["snapshot"], "identity": offset["identity"]}
-    return Span(offset["after"], offset["snapshot"], offset["files"]), end
+    return FileSpan(offset["after"], offset["snapshot"], offset["files"]), end
 
 
-def limited(span: Span, end: Offset, sizes: np.ndarray, limits: Limits) -> Offset:
+def limited(span: FileSpan, end: Offset, sizes: np.ndarray, limits: Limits) -> Offset:
     """Return the end of a batch that reads of a span what the limits allow; `sizes` are of all files appended in it."""
     stop = limits.stop(sizes, span.first)
     return end if stop >= len(sizes) else {**end, "after": span.after, "files": stop}
 
 
-def spans(start: Offset, end: Offset) -> Iterator[Span]:
+def spans(start: Offset, end: Offset) -> Iterator[FileSpan]:
     """Yield what lies between two offsets of a stream."""
     first = 0
     if "files" in start:
         if "files" in end and (start["after"], start["snapshot"]) == (end["after"], end["snapshot"]):
             first = start["files"]
         else:
-            yield Span(start["after"], start["snapshot"], start["files"])
+            yield FileSpan(start["after"], start["snapshot"], start["files"])
     if "files" in end:
-        yield Span(end["after"], end["snapshot"], first, end["files"])
+        yield FileSpan(end["after"], end["snapshot"], first, end["files"])
     elif start["snapshot"] != end["snapshot"]:
-        yield Span(start["snapshot"], end["snapshot"])
+        yield FileSpan(start["snapshot"], end["snapshot"])

@@ -29,7 +29,7 @@ from secateur.errors import IndexMissing, TableChanged
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import Settings, plan_scan
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
-from secateur.io.spark.stream_offsets import Limits, Offset, Span, begun, limited, spans
+from secateur.io.spark.stream_offsets import FileSpan, Limits, Offset, begun, limited, spans
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.formats import history_of
 from secateur.io.tables.history import History
@@ -112,7 +112,7 @@ class SecateurStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._require_same(history, offset)
         return [task for span in spans(start, end) for task in self._tasks(history, span)]
 
-    def _tasks(self, history: History, span: Span) -> Sequence[InputPartition]:
+    def _tasks(self, history: History, span: FileSpan) -> Sequence[InputPartition]:
         zone, part = known_zone(self.settings.session_time_zone), slice(span.first, span.stop)
         appended = history.appended(span.after, span.upto, zone, skip_changes=self.skip_changes, part=part)
         if not len(appended.listing.size):

@@ -252,6 +252,22 @@ def test_c35_conditions_that_no_row_meets_together_leave_nothing(tmp_path: Path)
     assert reduce(operator.add, many.blocks["row_ranges"].to_pylist()) == [{"start": 0, "stop": 100}] * 10
 
 
+def test_pages_are_asked_only_where_row_lists_do_not_say_all(tmp_path: Path) -> None:
+    """Of `x`, which has no row lists, pages narrow what the lists of `k` leave; of `k` alone they are not read."""
+    rows = [{"rid": i, "k": i % 50, "s": "a", "x": i, "tags": None} for i in range(1000)]
+    written(tmp_path / "f.parquet", rows, 500, 10)
+    made = Lake(tmp_path, {"f.parquet": rows})
+    sec.build_index(made.table, postings={"k": "rows"})
+
+    def narrowed(predicate: str) -> tuple[list[int], bool]:
+        plan = sec.prune(made.table, predicate, strict=True)
+        spans = [span["start"] for block in plan.blocks["row_ranges"].to_pylist() for span in block]
+        return spans, any("blocklets" in note for note in plan.report.stages[-1].notes)
+
+    assert narrowed("k = 7") == ([*range(7, 500, 50)] * 2, False)
+    assert narrowed("k = 7 AND x BETWEEN 100 AND 160") == ([107, 157], True)
+
+
 @examples(40, shrink=False)
 @given(st.integers(0, 10**6), st.integers(0, 2**30), st.integers(0, 7), st.lists(predicates, min_size=2, max_size=3))
 def test_c04_harmed_row_lists_lose_no_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secateur.io.spark.stream_offsets import Limits, Offset, Span, begun, limited, spans
+from secateur.io.spark.stream_offsets import FileSpan, Limits, Offset, begun, limited, spans
 
 SIZES = np.array([10, 20, 30, 5])
 FIRST: Offset = {"snapshot": 1, "identity": "a"}
@@ -41,11 +41,11 @@ def test_a_stream_goes_through_a_snapshot_and_then_to_the_newest() -> None:
         following = limited(span, end, SIZES, Limits(files=3))
         seen.append([*spans(at, following)])
         at, newest = following, {"snapshot": 9, "identity": "c"}
-    assert seen == [[Span(1, 4, 0, 3)], [Span(1, 4, 3)], [Span(4, 9, 0, 3)], [Span(4, 9, 3)]]
+    assert seen == [[FileSpan(1, 4, 0, 3)], [FileSpan(1, 4, 3)], [FileSpan(4, 9, 0, 3)], [FileSpan(4, 9, 3)]]
 
 
 def test_spans_of_a_stream_without_a_limit() -> None:
-    assert [*spans(FIRST, LAST)] == [Span(1, 4)]
-    assert [*spans(within(2), {"snapshot": 9, "identity": "c"})] == [Span(1, 4, 2), Span(4, 9)]
-    assert [*spans(within(1), within(3))] == [Span(1, 4, 1, 3)]
+    assert [*spans(FIRST, LAST)] == [FileSpan(1, 4)]
+    assert [*spans(within(2), {"snapshot": 9, "identity": "c"})] == [FileSpan(1, 4, 2), FileSpan(4, 9)]
+    assert [*spans(within(1), within(3))] == [FileSpan(1, 4, 1, 3)]
     assert [*spans(LAST, LAST)] == []

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.serializers import read_int, write_with_length
 from pyspark.sql.types import StructType
 
 import secateur as sec
@@ -245,6 +250,34 @@ def test_spark_is_told_the_limit(lake: Path) -> None:
     assert str(limit(maxBytesPerTrigger="2KiB")) == "ReadMaxBytes(max_bytes=2048)"
     reader = reader_at(lake, maxFilesPerTrigger="1")
     assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == reader_at(lake).latestOffset()
+
+
+@pytest.mark.skipif(not KNOWS_LIMITS, reason="this Spark does not ask for a limit, and is refused one")
+def test_sparks_worker_gets_limited_batches(lake: Path) -> None:
+    """By the functions of PySpark's own worker, which pass offsets and limits as JSON."""
+    from pyspark.sql.streaming import python_streaming_source_runner as runner
+
+    write(lake, 2)
+    sec.refresh_index(lake)
+    reader = reader_at(lake, maxFilesPerTrigger="2")
+
+    def asked(function: Callable[..., None], *arguments: object) -> Any:
+        request, reply = io.BytesIO(), io.BytesIO()
+        for argument in arguments:
+            write_with_length(json.dumps(argument).encode(), request)
+        request.seek(0)
+        function(reader, *([request] if arguments else []), reply)
+        reply.seek(0)
+        return json.loads(reply.read(read_int(reply)))
+
+    at, limit = asked(runner.initial_offset_func), asked(runner.get_default_read_limit_func)
+    runner.prepare_for_trigger_available_now_func(reader, io.BytesIO())
+    rows = []
+    while (following := asked(runner.latest_offset_admission_control_func, at, limit)) != at:
+        rows.append(read(reader, at, following))
+        at = following
+    assert limit == {"_type": "ReadMaxFiles", "max_files": 2}
+    assert rows == [[0, 1, 2, 3], [4, 5]]
 
 
 @pytest.mark.parametrize(
