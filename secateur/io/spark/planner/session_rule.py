@@ -18,6 +18,7 @@ from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.hadoop_locations import as_opened_here
 from secateur.io.spark.planner.compiled import DELTA, FIRST, ICEBERG, RULE, compiled, compiled_beside
 from secateur.io.spark.planner.enabled import Enabled
+from secateur.io.spark.planner.python_lists import unchanging
 from secateur.io.spark.planner.relation import first_line, listed
 from secateur.io.tables.delta.table import DeltaTable
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -69,6 +70,7 @@ def enable(
         rule.python.named.update({as_opened_here(table.location): table for table in tables})
         rule.java.enable(spark._jsparkSession)
         if not rule.is_injected:
+            _know_lists(spark, rule)
             rule.java.enableLater(spark._jsparkSession)
             rule.is_injected = True
     except (Py4JError, PySparkException, TypeError, ValueError) as error:
@@ -113,6 +115,15 @@ def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     _rules.clear()  # rules of a JVM that has ended
     _rules[gateway] = rule
     return rule
+
+
+def _know_lists(spark: SparkSession, rule: SessionRule) -> None:
+    """Let the rule recognise DataFrames that are made of a list of Python's. Without that they count as unknown."""
+    try:
+        for pair in unchanging(spark.sparkContext):
+            rule.java.alsoKnow(*map(bytearray, pair))
+    except (Py4JError, PySparkException, AttributeError, TypeError) as error:
+        _log.debug("DataFrames made of lists are not recognised: %s", first_line(error))
 
 
 def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:

@@ -1,5 +1,6 @@
 package secateur;
 
+import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -13,9 +14,15 @@ import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
@@ -35,7 +42,8 @@ import scala.collection.Iterator;
  */
 final class MergeKeys implements Rewrite {
     static final String ICEBERG_SCAN = "org.apache.iceberg.spark.source.SparkBatchQueryScan";
-    private static final long MOST_BYTES = 10 << 20; // of keys, by Spark's estimate; the driver collects them
+    static final int MOST_KEYS = 1 << 18; // of a column; the driver collects them
+    private static final long MOST_BYTES = 10 << 20; // of files, which are read once more, or as much as the target has
     private static final Set DROPPING = // joins that drop rows of their left side without a partner
         new HashSet(Arrays.asList(new String[] {"Inner", "RightOuter", "LeftSemi"}));
     private final EnableRule rule;
@@ -128,6 +136,9 @@ final class MergeKeys implements Rewrite {
         Object scan = ((DataSourceV2ScanRelation) ((Filter) found).child()).scan();
         if (!(scan instanceof TakesKeys)) return node;
         Object rows = RepeatableRows.of(source);
+        if (rows instanceof RepeatableRows && isLarger(((RepeatableRows) rows).plan, relation)) {
+            rows = "the source has more bytes to read than the target";
+        }
         for (int i = 0; i < columns.size() && rows instanceof RepeatableRows; i++) {
             Expression[] pair = (Expression[]) columns.get(i);
             if (!((TakesKeys) scan).takes(((AttributeReference) pair[0]).name())) continue;
@@ -148,10 +159,27 @@ final class MergeKeys implements Rewrite {
             ? value : new Alias(value, "key", NamedExpression$.MODULE$.newExprId(), PrunedTable.seq(new ArrayList()),
                 Option.empty(), PrunedTable.seq(new ArrayList()));
         LogicalPlan keys = new Project(PrunedTable.seq(Arrays.asList(new Object[] {field})), rows.plan);
-        if (keys.stats().sizeInBytes().compare(scala.math.BigInt.apply(MOST_BYTES)) > 0) {
-            return "the source may have more than " + (MOST_BYTES >> 20) + " MiB of keys";
+        LogicalPlan narrow = (LogicalPlan) ColumnPruning$.MODULE$.apply(keys); // so that nothing else can raise an error
+        return subquery(column, few((NamedExpression) keys.output().head(), narrow));
+    }
+
+    /** The distinct values of a column that are not NULL; if there are more than MOST_KEYS, one more than these. */
+    private static LogicalPlan few(NamedExpression key, LogicalPlan keys) {
+        Object one = PrunedTable.seq(Arrays.asList(new Object[] {key}));
+        LogicalPlan some = new Filter(new IsNotNull((Expression) key), keys);
+        LogicalPlan distinct = (LogicalPlan) made(Aggregate.class, new Object[] {one, one, some, Option.empty()});
+        Expression most = Literal$.MODULE$.apply(Integer.valueOf(MOST_KEYS + 1));
+        return new GlobalLimit(most, new LocalLimit(most, distinct));
+    }
+
+    /** Whether the files that a plan reads have more bytes than those of the target, by Spark's estimates. */
+    private static boolean isLarger(LogicalPlan plan, DataSourceV2ScanRelation target) {
+        scala.math.BigInt all = scala.math.BigInt.apply(0);
+        for (Iterator leaves = plan.collectLeaves().iterator(); leaves.hasNext();) {
+            LogicalPlan leaf = (LogicalPlan) leaves.next();
+            if (FixedLeaves.isRead(leaf)) all = all.$plus(leaf.stats().sizeInBytes());
         }
-        return subquery(column, keys);
+        return all.compare(scala.math.BigInt.apply(MOST_BYTES)) > 0 && all.compare(target.stats().sizeInBytes()) > 0;
     }
 
     /** Spark's own kind of run-time filter; of several versions of Spark. */
@@ -161,8 +189,13 @@ final class MergeKeys implements Rewrite {
             column, keys, PrunedTable.seq(Arrays.asList(new Object[] {first})),
             PrunedTable.seq(Arrays.asList(new Object[] {Integer.valueOf(0)})), Boolean.FALSE,
             NamedExpression$.MODULE$.newExprId(), Option.empty()};
+        return (Expression) made(DynamicPruningSubquery.class, fields);
+    }
+
+    private static Object made(Class kind, Object[] fields) {
+        Constructor constructor = kind.getConstructors()[0];
         try {
-            return (Expression) DynamicPruningSubquery.class.getConstructors()[0].newInstance(fields);
+            return constructor.newInstance(Arrays.copyOf(fields, constructor.getParameterTypes().length));
         } catch (Exception e) {
             throw new IllegalStateException(e.toString());
         }

@@ -204,7 +204,8 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         return found;
     }
 
-    public void filter(Predicate[] predicates) {
+    public void filter(Predicate[] given) {
+        Predicate[] predicates = whole(given);
         Set own = ownAttributes();
         List kept = new ArrayList();
         for (int i = 0; i < predicates.length; i++) {
@@ -215,6 +216,16 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         }
         if (!kept.isEmpty()) ((SupportsRuntimeV2Filtering) scan).filter((Predicate[]) kept.toArray(new Predicate[0]));
         values.set(SourceFilters.values(predicates));
+    }
+
+    /** Without lists that MergeKeys has cut off, or that may be such. */
+    private static Predicate[] whole(Predicate[] predicates) {
+        List kept = new ArrayList();
+        for (int i = 0; i < predicates.length; i++) {
+            boolean isCut = predicates[i].name().equals("IN") && predicates[i].children().length == MergeKeys.MOST_KEYS + 2;
+            if (!isCut) kept.add(predicates[i]);
+        }
+        return (Predicate[]) kept.toArray(new Predicate[0]);
     }
 
     /** A scan can be in a plan twice, once with values of a join: the values apply only to the next batch. */

@@ -1,0 +1,107 @@
+"""An indexed Iceberg table and a twin of it, changed by the same statements with pruning and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import secateur as sec
+from secateur.io.spark.planner import session_rule
+from tests.support.enabled_session import SWITCH, enabled
+from tests.support.formats.iceberg_spark import metadata_file
+
+TABLE, TWIN = "lake.db.merged", "lake.db.merged_twin"
+SMALL = "'write.parquet.row-group-size-bytes'='4000', 'write.parquet.row-group-check-min-record-count'='50', "
+SMALL += "'write.parquet.row-group-check-max-record-count'='50'"
+UPDATE = "WHEN MATCHED THEN UPDATE SET name = s.name"
+UPSERT = f"{UPDATE} WHEN NOT MATCHED THEN INSERT (id, uid, name) VALUES (s.id, 1, s.name)"
+SAME_ID = "MERGE INTO {} t USING s ON t.id = s.id"
+DELETE = "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"
+
+
+def merge(source: str, action: str = UPSERT) -> str:
+    """A MERGE by the ids of a source; `{}` is its target."""
+    return f"MERGE INTO {{}} t USING {source} s ON t.id = s.id {action}"
+
+
+@contextmanager
+def merged_tables(spark: SparkSession, mode: str) -> Iterator[None]:
+    """Both tables, whose changes are written as `mode`, in a session with pruning."""
+    with enabled(spark):
+        for name in (TABLE, TWIN):
+            make(spark, name, mode)
+        yield
+        for name in (TABLE, TWIN):
+            spark.sql(f"DROP TABLE {name}")
+
+
+def make(spark: SparkSession, name: str, mode: str) -> None:
+    """Two files of sorted rows, some keys NULL, some rows deleted by position."""
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    modes = ", ".join(f"'write.{command}.mode'='{mode}'" for command in ("update", "merge"))
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, uid BIGINT, name STRING, kind INT) USING iceberg PARTITIONED BY (kind) "
+        f"TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', {modes}, {SMALL})"
+    )
+    for start in (0, 1000):
+        spark.sql(
+            f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ if(id % 97 = 3, NULL, id), (id * 7919) % 2000, "
+            f"concat('name-', id), {start} FROM range({start}, {start + 1000})"
+        )
+    spark.sql(f"DELETE FROM {name} WHERE id IN (5, 1500)")
+    sec.build_index(sec.open_table(metadata_file(spark, name)), spark=spark, sort_key=["id"], bloom=["uid"])
+
+
+def source(spark: SparkSession, rows: list[tuple[int | None, str]]) -> None:
+    """The view ``s`` of some keys and names, as Arrow brings them."""
+    columns = {"id": pa.array([row[0] for row in rows], pa.int64()), "name": pa.array([row[1] for row in rows])}
+    spark.createDataFrame(pa.table(columns)).createOrReplaceTempView("s")
+
+
+def reset(spark: SparkSession) -> None:
+    """Put both tables back to the rows that they were made with."""
+    for name in (TABLE, TWIN):
+        made = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at LIMIT 1 OFFSET 2").collect()
+        spark.sql(f"CALL lake.system.rollback_to_snapshot('{name.removeprefix('lake.')}', {made[0][0]})")
+
+
+def narrowed(spark: SparkSession) -> Any:
+    """What the values of joins have left, by the number of the scan's answer."""
+    rule = session_rule._rule_of(spark)
+    assert rule is not None
+    return rule.python._narrowest
+
+
+def row_groups_left(spark: SparkSession) -> int | None:
+    """How many row groups the values of the last join left; None if there were none."""
+    left = [len(scan.survivors.blocks) for scan in narrowed(spark).values()]
+    return left[-1] if left else None
+
+
+def change(spark: SparkSession, statement: str) -> int | None:
+    """Change both tables as they were made, to the same rows. Return how many row groups the values of a join left."""
+    reset(spark)
+    narrowed(spark).clear()
+    spark.sql(statement.format(TABLE))
+    left = row_groups_left(spark)
+    spark.conf.set(SWITCH, "false")
+    try:
+        spark.sql(statement.format(TWIN))
+    finally:
+        spark.conf.unset(SWITCH)
+    require_twins(spark, statement)
+    return left
+
+
+def require_twins(spark: SparkSession, statement: str) -> None:
+    """Both tables have the same rows."""
+    spark.conf.set(SWITCH, "false")
+    try:
+        rows = [sorted(map(repr, spark.table(name).collect())) for name in (TABLE, TWIN)]
+    finally:
+        spark.conf.unset(SWITCH)
+    assert rows[0] == rows[1], statement
