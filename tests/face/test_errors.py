@@ -145,6 +145,18 @@ def test_no_such_path(tmp_path: Path) -> None:
         sec.open_table(str(tmp_path / "absent"))
 
 
+def test_a_name_that_no_catalog_knows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    for name in ("db.events", "prod.db.events"):
+        with pytest.raises(
+            TableNotFound, match=f"{name} is no path here, and PyIceberg has no catalogs: give catalog="
+        ):
+            sec.open_table(name)
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", "sqlite://")
+    with pytest.raises(TableNotFound, match=r"begins with none of PyIceberg's catalogs \(lake\): .* spark= "):
+        sec.open_table("prod.db.events")
+
+
 def test_an_unknown_kind_of_uri() -> None:
     with pytest.raises(TableNotFound, match="cannot open gopher://lake"):
         sec.open_table("gopher://lake")

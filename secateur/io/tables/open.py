@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from secateur.errors import UnsupportedTable
+from secateur.errors import TableNotFound, UnsupportedTable
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.redaction import redacted_location
 from secateur.io.tables.directory.chosen import FileChoice, listed, matching, of_dataset
@@ -208,12 +208,22 @@ def recognised(location: object, filesystem: FileSystem | None = None) -> Recogn
     if choice is not None:
         return Recognised(DIRECTORY, choice=choice)
     if "/" not in place and "." in place and not os.path.exists(place) and _has_pyiceberg():
-        return Recognised(ICEBERG if _iceberg_opening().known_catalog(place) else DIRECTORY)
+        opening = _iceberg_opening()
+        is_known = opening.known_catalog(place)
+        if filesystem is None and not is_known:
+            raise TableNotFound(f"no such table: {place} is no path here, and {_catalogs_asked(opening)}")
+        return Recognised(ICEBERG if is_known else DIRECTORY)
     redacted, resolved, root = resolve_location(place, filesystem)
     look = look_at(resolved, root, redacted)
     if look.kind == pafs.FileType.File:
         return Recognised(DIRECTORY, choice=listed([place], filesystem))
     return Recognised(_format_of(look), look)
+
+
+def _catalogs_asked(opening: ModuleType) -> str:
+    names = opening.known_catalogs()
+    asked = f"begins with none of PyIceberg's catalogs ({', '.join(names)})" if names else "PyIceberg has no catalogs"
+    return f"{asked}: give catalog=, or for a name of Spark's catalog spark= (on the command line --spark)"
 
 
 def _format_of(look: TableLook) -> str:

@@ -72,15 +72,18 @@ class Listed:
 
 @dataclass(frozen=True)
 class Matching:
-    """The layout of a table of the files whose paths below the root match a pattern of RE2."""
+    """The layout of a table of the files whose paths below the root match a pattern of RE2.
+
+    Empty files have no rows, and are left out as in Spark.
+    """
 
     pattern: str
 
     def __call__(self, filesystem: FileSystem, root: str) -> ChosenFiles:
         """List the files that match now. Raises OSError, UnicodeError."""
         files = list_files(filesystem, root)
-        is_live = pc.match_substring_regex(files.paths, self.pattern)
-        return ChosenFiles(files.take(np.flatnonzero(is_live.to_numpy(zero_copy_only=False))))
+        matches = pc.match_substring_regex(files.paths, self.pattern).to_numpy(zero_copy_only=False)
+        return ChosenFiles(files.take(np.flatnonzero(matches & (files.size > 0))))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,12 @@ def is_metadata_file(location: str) -> bool:
 def known_catalog(identifier: str) -> bool:
     """Return whether a name starts with the name of a catalog in PyIceberg's configuration."""
     name, dot, _ = identifier.partition(".")
-    return bool(dot) and name.lower() in Config().get_known_catalogs()
+    return bool(dot) and name.lower() in known_catalogs()
+
+
+def known_catalogs() -> list[str]:
+    """Return the names of the catalogs in PyIceberg's configuration."""
+    return sorted(Config().get_known_catalogs())
 
 
 def _file_system(properties: Mapping[str, Any], scheme: str, host: str) -> pafs.FileSystem:

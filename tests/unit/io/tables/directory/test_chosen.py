@@ -96,6 +96,11 @@ def test_patterns(lake: Path, pattern: str, numbers: list[int]) -> None:
     assert "day" not in sec.prune(table, "true").to_arrow().column_names
 
 
+def test_an_empty_file_matches_no_pattern(lake: Path) -> None:
+    (lake / "day=1" / "part-9.parquet").touch()
+    assert ids(sec.open_table(lake / "day=1" / "*.parquet"), "id < 62") == [*range(40, 60), 60, 61]
+
+
 def test_a_pattern_follows_its_files(lake: Path, tmp_path: Path) -> None:
     table = sec.open_table(f"{lake}/day=1/*.parquet", index_location=str(tmp_path / "index"))
     sec.build_index(table)
