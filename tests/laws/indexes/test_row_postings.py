@@ -255,8 +255,8 @@ def test_c35_conditions_that_no_row_meets_together_leave_nothing(tmp_path: Path)
 def test_pages_are_asked_only_where_row_lists_do_not_say_all(tmp_path: Path) -> None:
     """Of `x`, which has no row lists, pages narrow what the lists of `k` leave; of `k` alone they are not read."""
     rows = [{"rid": i, "k": i % 50, "s": "a", "x": i, "tags": None} for i in range(1000)]
-    written(tmp_path / "f.parquet", rows, 500, 10)
-    made = Lake(tmp_path, {"f.parquet": rows})
+    made = row_lake(tmp_path)
+    made.write("f.parquet", rows, 500, 10)
     sec.build_index(made.table, postings={"k": "rows"})
 
     def narrowed(predicate: str) -> tuple[list[int], bool]:
