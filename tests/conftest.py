@@ -72,6 +72,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Take them back, for the interpreter to clear when it ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_compiler() -> None:
     """Every JVM of the quick profile, those of child processes too, compiles with its first compiler alone.

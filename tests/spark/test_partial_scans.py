@@ -49,7 +49,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
         piece = numbered(i * ROWS // FILES, (i + 1) * ROWS // FILES)
         pq.write_table(piece, root / f"{i}.parquet", row_group_size=GROUP)
     table = sec.open_table(str(root))
-    sec.build_index(table, spark=spark, sort_key=["ts"], segment_blocks=4)
+    sec.build_index(table, sort_key=["ts"], segment_blocks=4)
     spark.read.parquet(str(root)).createOrReplaceTempView("ev")
     sec.dataframe(spark, table, via="transparent").createOrReplaceTempView("df")
     with enabled(spark):
@@ -252,7 +252,7 @@ def test_files_without_an_entry_are_read_where_they_may_hold_one(
     spark: SparkSession, root: str, tmp_path: Path
 ) -> None:
     pq.write_table(numbered(0, 200), tmp_path / "a.parquet", row_group_size=GROUP)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark, sort_key=["ts"])
+    sec.build_index(sec.open_table(str(tmp_path)), sort_key=["ts"])
     pq.write_table(numbered(1000, 1100), tmp_path / "b.parquet", row_group_size=GROUP)
     sec.enable(spark)
     frame = spark.read.parquet(str(tmp_path))
@@ -399,7 +399,7 @@ def test_groups_of_every_type(spark: SparkSession, root: str, tmp_path: Path) ->
         }
     )
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     sec.enable(spark)
     spark.read.parquet(str(tmp_path)).createOrReplaceTempView("kinds")
     every = ", ".join(f"`{name}`" for name in table.column_names)
@@ -437,7 +437,7 @@ def test_extremes_of_every_type(spark: SparkSession, root: str, tmp_path: Path) 
         }
     )
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     sec.enable(spark)
     spark.read.parquet(str(tmp_path)).createOrReplaceTempView("types")
     for name in table.column_names:

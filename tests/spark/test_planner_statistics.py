@@ -47,7 +47,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, data: pa
         directory.mkdir(parents=True)
         part = data.slice(day * BLOCKS * ROWS, BLOCKS * ROWS)
         pq.write_table(part, directory / "a.parquet", row_group_size=ROWS)
-    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"])
+    sec.build_index(sec.open_table(str(root)), sort_key=["id"])
     return root
 
 

@@ -50,7 +50,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> str:
             }
         )
         pq.write_table(table, root / f"day={day}" / "part.parquet", row_group_size=200, write_page_index=True)
-    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["id"])
+    sec.build_index(sec.open_table(str(root)), sort_key=["id"], bloom=["id"])
     return str(root)
 
 

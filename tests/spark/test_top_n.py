@@ -85,7 +85,7 @@ def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, l
 def test_every_read_path_gives_the_first_rows_of_spark(spark: SparkSession, lake: Path, indexed: bool) -> None:
     table = sec.open_table(str(lake))
     if indexed:
-        sec.build_index(table, spark=spark, sort_key=["d", "ts DESC"], segment_blocks=4)
+        sec.build_index(table, sort_key=["d", "ts DESC"], segment_blocks=4)
     for i, order in enumerate(ORDERS):
         where = WHERES[i % len(WHERES)]
         plan = sec.prune(table, where, order_by=order, limit=7, strict=indexed)

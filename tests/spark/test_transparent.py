@@ -51,7 +51,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> str:
             }
         )
         pq.write_table(table, root / f"day={day}" / "part %2F*?.parquet", row_group_size=200, write_page_index=True)
-    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["uid"], ngram=["name"])
+    sec.build_index(sec.open_table(str(root)), sort_key=["id"], bloom=["uid"], ngram=["name"])
     return str(root)
 
 
@@ -308,7 +308,7 @@ def test_random_tables(spark: SparkSession, data: st.DataObject, spec: TableSpec
         table = sec.open_table(str(root))
         if indexed:
             names = [kind.sql for kind in spec.kinds]
-            sec.build_index(table, spark=spark, sort_key=names[:1], bloom=names, fpr=0.2, segment_blocks=3)
+            sec.build_index(table, sort_key=names[:1], bloom=names, fpr=0.2, segment_blocks=3)
         answers = ask(spark.read.schema(spark_schema(spec.schema)).parquet(str(root)), texts)
         usable = [text for text in answers.truth if text != "NULL" and "_metadata" not in text]
         check(sec.dataframe(spark, table, via="transparent"), answers, usable)
@@ -327,7 +327,7 @@ def test_random_expressions(spark: SparkSession, seed: int, zone: str, ansi: boo
         with tempfile.TemporaryDirectory(prefix="secateur-") as folder:
             pq.write_table(data, Path(folder) / "part.parquet", row_group_size=4)
             table = sec.open_table(folder)
-            sec.build_index(table, spark=spark, segment_blocks=5)
+            sec.build_index(table, segment_blocks=5)
             texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(30)))
             answers = ask(spark.read.schema(spark_schema(data.schema)).parquet(folder), texts)
             check(sec.dataframe(spark, table, via="transparent"), answers, list(answers.truth))

@@ -39,7 +39,7 @@ def numbered(start: int, stop: int) -> pa.Table:
 def root(spark: SparkSession, write_table: WriteTable) -> Path:
     """An indexed table of two files of two row groups."""
     root = write_table({"a.parquet": numbered(0, 20), "b.parquet": numbered(20, 40)}, row_group_size=10)
-    sec.build_index(sec.open_table(str(root)), spark=spark)
+    sec.build_index(sec.open_table(str(root)))
     return root
 
 
@@ -161,7 +161,7 @@ def test_timestamps_of_old_writers(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         spark.conf.unset("spark.sql.parquet.outputTimestampType")
     table = sec.open_table(str(tmp_path / "lake"))
-    sec.build_index(table, spark=spark)
+    sec.build_index(table)
     frame = sec.dataframe(spark, table)
     for zone in ("UTC", "Asia/Kolkata"):
         spark.conf.set("spark.sql.session.timeZone", zone)

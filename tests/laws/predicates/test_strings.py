@@ -43,7 +43,7 @@ def test_c19_a_collation_keeps_every_block_and_compares_as_spark_does(
     spark: SparkSession, lake: Path, predicate: str
 ) -> None:
     table = sec.open_table(str(lake))
-    sec.build_index(table, spark=spark)
+    sec.build_index(table)
     plan = sec.prune(table, predicate)
     assert plan.report.unsupported
     assert rows(plan.to_spark(spark).toArrow()) == rows(spark.read.parquet(str(lake)).where(predicate).toArrow())

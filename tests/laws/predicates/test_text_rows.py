@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from secateur.pruning.predicate.patterns.letter_case import (
 from secateur.pruning.rows import truth
 from tests.support.checks.oracle import ask
 from tests.support.drawn.text_expressions import expressions, likes, quoted
-from tests.support.profiles import examples
+from tests.support.profiles import FULL, examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +55,11 @@ CHARACTERS = [chr(code) for code in range(128, 0x110000) if not 0xD800 <= code <
 JAVA_SYNTAX = [r"\Z", r"\S", r"\W", r"[^\d\s]", r"[\w.-]", r"\Qa.b\E", r"\x41", r"\u00e9", r"\x{1F600}", r"[^é]"]
 JAVA_SYNTAX += [r"[\D]", r"a{1,3}", r"(?<n>a)", r"(?=a)", r"a++", r"\p{L}", r"\1", r"[a-c&&b]", r"\R", r"$\n", r"\v"]
 JAVA_SYNTAX += [r"[ -~]", r"\t", r"\r?$", r"(?:a$)", r"^b?"]
+
+
+def of_locales(characters: list[str]) -> list[str]:
+    """Those that are asked for in every locale: the assigned ones, as no locale has rules for others."""
+    return characters if FULL else [c for c in characters if unicodedata.category(c) not in ("Cn", "Co")]
 
 
 @st.composite
@@ -172,6 +178,7 @@ def test_lower_case_is_that_of_spark(spark: SparkSession) -> None:
     assert len(known) > 0.94 * len(CHARACTERS)
     lowered = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "lower(c) AS l").toArrow()
     assert lowered["l"].to_pylist() == lowered_texts(pa.array(lowered["c"].to_pylist()), "").to_pylist()
+    known = of_locales(known)
     java = spark._jvm.org.apache.commons.lang3.StringUtils  # type: ignore[union-attr]
     for locale in (*LOCALES, "az", "de", "el", "nl"):
         ours = lowered_texts(pa.array(known), locale.replace("az", "tr") if locale in ("az", *LOCALES) else "")
@@ -186,6 +193,7 @@ def test_upper_case_is_that_of_spark(spark: SparkSession) -> None:
     assert len(known) > 0.94 * len(CHARACTERS)
     raised = spark.createDataFrame(pa.table({"c": known})).selectExpr("c", "upper(c) AS u").toArrow()
     assert raised["u"].to_pylist() == uppered_texts(pa.array(raised["c"].to_pylist()), "").to_pylist()
+    known = of_locales(known)
     jvm = spark._jvm
     assert jvm is not None
     for locale in (*LOCALES, "az", "de", "el", "nl", "hy"):

@@ -61,7 +61,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
 
 
 def index(root: Path, spark: SparkSession) -> None:
-    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["s"], segment_blocks=7)
+    sec.build_index(sec.open_table(str(root)), sort_key=["id"], bloom=["s"], segment_blocks=7)
 
 
 def write_partitioned(root: Path, spark: SparkSession) -> None:

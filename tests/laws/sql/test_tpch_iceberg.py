@@ -35,7 +35,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, iceberg: SparkSession) -> I
     spark.sql("DELETE FROM lake.tpch.lineitem WHERE l_orderkey % 50 = 0")
     for name in TABLES:
         table = sec.open_table(metadata_file(spark, f"lake.tpch.{name}"))
-        sec.build_index(table, spark=spark)
+        sec.build_index(table)
         spark.table(f"lake.tpch.{name}").createOrReplaceTempView(name)
     with enabled(spark):
         yield

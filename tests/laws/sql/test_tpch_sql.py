@@ -27,7 +27,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
             data = data.sort_by(SORTED_BY[name])
         (root / name).mkdir()
         pq.write_table(data, root / name / "a.parquet", row_group_size=max(1, len(data) // 20))
-        sec.build_index(sec.open_table(str(root / name)), spark=spark, sort_key=data.column_names[:1])
+        sec.build_index(sec.open_table(str(root / name)), sort_key=data.column_names[:1])
         spark.read.parquet(str(root / name)).createOrReplaceTempView(name)
     with enabled(spark):
         yield

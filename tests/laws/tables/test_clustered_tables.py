@@ -43,7 +43,7 @@ def build(root: Path, spark: SparkSession, sort_key: tuple[str, ...]) -> Parquet
         part = data.slice(i * len(data) // FILES, len(data) // FILES)
         pq.write_table(part, root / f"{i}.parquet", row_group_size=90)
     table = sec.open_table(str(root))
-    sec.build_index(table, spark=spark, sort_key=sort_key, segment_blocks=5, pages=False)
+    sec.build_index(table, sort_key=sort_key, segment_blocks=5, pages=False)
     return table
 
 
@@ -124,12 +124,12 @@ def test_why_a_block_is_ruled_out_by_tuples(table: ParquetDirectory) -> None:
 
 def test_the_fan_out_of_the_tree(spark: SparkSession, table: ParquetDirectory, tmp_path: Path) -> None:
     other = sec.open_table(table.location, index_location=str(tmp_path / "index"))
-    sec.build_index(other, spark=spark, sort_key=["day"], segment_blocks=2, fan_out=3)
+    sec.build_index(other, sort_key=["day"], segment_blocks=2, fan_out=3)
     for predicate in ("day = 5", "day > 17 OR user = 3", "id >= 0"):
         assert ids(predicate, other) == ids(predicate, table)
     assert "tree of fan-out 3" in sec.prune(other, "day = 5").explain()
     with pytest.raises(ValueError, match="fan_out is 1"):
-        sec.build_index(other, spark=spark, fan_out=1)
+        sec.build_index(other, fan_out=1)
 
 
 def test_the_key_is_kept_as_it_is_spelled(table: ParquetDirectory, spark: SparkSession) -> None:
@@ -146,7 +146,7 @@ def test_a_refresh_keeps_the_order_of_keys(spark: SparkSession, tmp_path: Path) 
     before = sec.prune(table, "day = -4 AND user = 40", strict=True)
     assert before.count() == 1, "nothing is known of the tuples of a file without an entry"
     assert before.why("9.parquet", 2).stage in (None, "zone maps")
-    sec.refresh_index(table, spark=spark)
+    sec.refresh_index(table)
     plan = sec.prune(table, "day = -4 AND user = 40", strict=True)
     assert len(plan.blocks) == 1
     assert plan.survivors.blocks.segment.tolist() == [0], "the segment with the least keys is the first"

@@ -43,14 +43,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
             }
         )
         pq.write_table(table, root / f"part{i}.parquet", row_group_size=100)
-    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["uid"], ngram=["name"])
+    sec.build_index(sec.open_table(str(root)), sort_key=["id"], bloom=["uid"], ngram=["name"])
     spark.catalog.createTable("events", path=str(root), source="parquet")
     spark.sql(
         f"CREATE TABLE days (id BIGINT, name STRING, day DATE) USING parquet PARTITIONED BY (day) "
         f"LOCATION '{root.parent}/days'"
     )
     spark.sql("INSERT INTO days SELECT id, name, DATE'2026-01-01' + CAST(id / 1000 AS INT) FROM events")
-    sec.build_index(sec.open_table(str(root.parent / "days")), spark=spark, sort_key=["id"])
+    sec.build_index(sec.open_table(str(root.parent / "days")), sort_key=["id"])
     with enabled(spark):
         yield str(root)
     for name in ("events", "days"):
@@ -163,7 +163,7 @@ def test_an_index_elsewhere(spark: SparkSession, lake: str, tmp_path: Path) -> N
     root, index = tmp_path / "data", tmp_path / "index"
     root.mkdir()
     pq.write_table(pa.table({"id": range(100)}), root / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(root), index_location=str(index)), spark=spark)
+    sec.build_index(sec.open_table(str(root), index_location=str(index)))
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == []
     sec.enable(spark, [str(root)], index_location=str(index))
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == ["1 of 10"]
@@ -194,7 +194,7 @@ def test_cache_and_writes(spark: SparkSession, lake: str, tmp_path: Path) -> Non
 def test_insert_into_the_indexed_table_is_seen(spark: SparkSession, lake: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE grows USING parquet LOCATION '{tmp_path}/grows' AS SELECT id FROM range(100)")
     try:
-        sec.build_index(sec.open_table(str(tmp_path / "grows")), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path / "grows")))
         sec.enable(spark)
         spark.sql("INSERT INTO grows SELECT id + 100 FROM grows WHERE id > 89")
         require_same(spark, "SELECT * FROM grows WHERE id > 80")
@@ -329,7 +329,7 @@ def test_bucketed_tables_and_streams(spark: SparkSession, lake: str) -> None:
     spark.sql("CREATE TABLE cut USING parquet CLUSTERED BY (id) INTO 2 BUCKETS AS SELECT id FROM events WHERE id < 99")
     try:
         location = spark.sql("DESCRIBE FORMATTED cut").where("col_name = 'Location'").first().data_type
-        sec.build_index(sec.open_table(location.removeprefix("file:")), spark=spark)
+        sec.build_index(sec.open_table(location.removeprefix("file:")))
         assert pruning(spark.table("cut").where("id = 5")) == []
         assert "a bucketed table" in reasons(spark)
     finally:
@@ -369,7 +369,7 @@ def test_defaults_of_columns_that_files_lack(spark: SparkSession, lake: str, tmp
     try:
         spark.sql("ALTER TABLE old ADD COLUMN c INT DEFAULT 5")
         spark.sql("INSERT INTO old VALUES (100, 7)")
-        sec.build_index(sec.open_table(str(tmp_path / "old")), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path / "old")))
         sec.enable(spark)
         require_same(spark, "SELECT * FROM old WHERE c = 5")
         assert len(answer(spark, "SELECT * FROM old WHERE c = 5", pruned=True)) == 11
@@ -382,7 +382,7 @@ def test_char_varchar_and_collations(spark: SparkSession, lake: str, tmp_path: P
     spark.sql(f"CREATE TABLE texts (c CHAR(5), v VARCHAR(5), l {collated}) USING parquet LOCATION '{tmp_path}/texts'")
     try:
         spark.sql("INSERT INTO texts VALUES ('a', 'b', 'C'), ('abc  ', 'x  ', 'd')")
-        sec.build_index(sec.open_table(str(tmp_path / "texts")), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path / "texts")))
         sec.enable(spark)
         for condition in ("c = 'a'", "c = 'abc'", "v = 'x'", "v = 'x  '", "l = 'c'", "l > 'C'", "l = 'D'"):
             require_same(spark, f"SELECT * FROM texts WHERE {condition}")
@@ -394,7 +394,7 @@ def test_case_sensitive_names(spark: SparkSession, lake: str, tmp_path: Path) ->
     pq.write_table(pa.table({"a": range(100), "A": range(100, 200)}), tmp_path / "x.parquet", row_group_size=10)
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path)))
         spark.read.parquet(str(tmp_path)).createOrReplaceTempView("cases")
         for condition in ("a = 5", "A = 105", "A = 5"):
             require_same(spark, f"SELECT * FROM cases WHERE {condition}")

@@ -43,7 +43,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     root = tmp_path / "lake"
     root.mkdir()
     pq.write_table(pa.table({"id": range(100)}), root / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(root)), spark=spark)
+    sec.build_index(sec.open_table(str(root)))
     yield str(root)
     sec.disable(spark)
 

@@ -65,7 +65,7 @@ def tables(iceberg: SparkSession) -> Iterator[None]:
             if name == LEFT and start == 0:
                 spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(2, uid)")
         spark.sql(f"DELETE FROM {name} WHERE id IN (5, 410)")
-        sec.build_index(sec.open_table(metadata_file(spark, name)), spark=spark, sort_key=["id"], bloom=["uid"])
+        sec.build_index(sec.open_table(metadata_file(spark, name)), sort_key=["id"], bloom=["uid"])
     with enabled(spark), settings(spark, SETTINGS):
         yield
     for name in (LEFT, RIGHT):

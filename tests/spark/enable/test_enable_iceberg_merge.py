@@ -40,7 +40,7 @@ def make(spark: SparkSession, name: str) -> None:
             f"concat('name-', id), {start} FROM range({start}, {start + 1000})"
         )
     spark.sql(f"DELETE FROM {name} WHERE id IN (5, 1500)")
-    sec.build_index(sec.open_table(metadata_file(spark, name)), spark=spark, sort_key=["id"], bloom=["uid"])
+    sec.build_index(sec.open_table(metadata_file(spark, name)), sort_key=["id"], bloom=["uid"])
 
 
 @pytest.fixture(scope="module")

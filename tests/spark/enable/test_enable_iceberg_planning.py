@@ -50,7 +50,7 @@ def make(spark: SparkSession, name: str, version: int) -> None:
 def table(iceberg: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     name = NAMES[request.param]
     make(iceberg, name, request.param)
-    sec.build_index(sec.open_table(metadata_file(iceberg, name)), spark=iceberg, sort_key=["id"], bloom=["uid"])
+    sec.build_index(sec.open_table(metadata_file(iceberg, name)), sort_key=["id"], bloom=["uid"])
     with enabled(iceberg):
         yield name
     iceberg.sql(f"DROP TABLE {name}")

@@ -34,7 +34,7 @@ def metrics(spark: SparkSession, frame: DataFrame) -> dict[str, str]:
 
 def test_metrics_of_a_pruned_scan(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": np.arange(30_000)}), tmp_path / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     with enabled(spark):
         table = spark.read.parquet(str(tmp_path))
         values = metrics(spark, table.where("id = 5"))
@@ -52,6 +52,6 @@ def test_metrics_of_a_pruned_scan(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_metrics_of_a_frame_that_prunes_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": np.arange(100)}), tmp_path / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     values = metrics(spark, sec.dataframe(spark, sec.open_table(str(tmp_path)), via="transparent").where("id < 15"))
     assert (values[KEPT], values[ALL]) == ("2", "10")

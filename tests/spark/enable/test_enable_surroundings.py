@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
     table = pa.table({"id": ids, "k": (ids * 7919) % ROWS, "more": [f"m{i}" for i in ids]})
     pq.write_table(table.slice(0, ROWS // 2), root / "a.parquet", row_group_size=100)
     pq.write_table(table.slice(ROWS // 2).drop_columns(["more"]), root / "b.parquet", row_group_size=100)
-    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["k"])
+    sec.build_index(sec.open_table(str(root)), sort_key=["id"], bloom=["k"])
     spark.read.schema("id bigint, k bigint, more string").parquet(str(root)).createOrReplaceTempView("some")
     with enabled(spark):
         yield root
@@ -54,7 +54,7 @@ def test_options(spark: SparkSession, root: Path, option: str, value: str) -> No
 def test_a_corrupt_file(spark: SparkSession, root: Path, tmp_path: Path, ignored: str) -> None:
     for i in range(2):
         pq.write_table(pa.table({"id": np.arange(100) + 100 * i}), tmp_path / f"{i}.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     sec.enable(spark)
     spark.sql(f"CREATE OR REPLACE TEMP VIEW harmed USING parquet OPTIONS (path '{tmp_path}')")
     (tmp_path / "1.parquet").write_bytes(b"PAR1" + b"x" * 50 + b"PAR1")
@@ -72,7 +72,7 @@ def test_buckets(spark: SparkSession, root: Path) -> None:
     spark.sql("CREATE TABLE cut USING parquet CLUSTERED BY (k) SORTED BY (k) INTO 4 BUCKETS AS SELECT id, k FROM some")
     try:
         location = spark.sql("DESCRIBE FORMATTED cut").where("col_name = 'Location'").first().data_type
-        sec.build_index(sec.open_table(location.removeprefix("file:")), spark=spark)
+        sec.build_index(sec.open_table(location.removeprefix("file:")))
         for query in (
             "SELECT * FROM cut WHERE k = 7",
             "SELECT a.id, b.id FROM cut a JOIN cut b ON a.k = b.k WHERE a.id < 9",

@@ -24,7 +24,7 @@ AUDIT = "secateur.audit"
 def root(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """An indexed table of ten row groups, also in the catalog as `switched`."""
     pq.write_table(pa.table({"id": np.arange(100), "v": np.arange(100) % 7}), tmp_path / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     spark.catalog.createTable("switched", path=str(tmp_path), source="parquet")
     with enabled(spark):
         yield str(tmp_path)

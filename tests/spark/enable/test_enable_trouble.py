@@ -29,7 +29,7 @@ def numbered(start: int, stop: int) -> pa.Table:
 def root(spark: SparkSession, write_table: WriteTable) -> Iterator[Path]:
     """An indexed table of two files of two row groups, in a session with pruning."""
     root = write_table({"a.parquet": numbered(0, 20), "b.parquet": numbered(20, 40)}, row_group_size=10)
-    sec.build_index(sec.open_table(str(root)), spark=spark)
+    sec.build_index(sec.open_table(str(root)))
     with enabled(spark):
         yield root
 
@@ -62,7 +62,7 @@ def write_twenty(path: Path, start: int) -> int:
 
 def test_another_file_of_the_same_length_is_read_whole(spark: SparkSession, root: Path, tmp_path: Path) -> None:
     size = write_twenty(tmp_path / "a.parquet", 100)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     sec.enable(spark)
     assert told(spark, tmp_path, "id > 115") == "1 of 2 row groups"
     time.sleep(0.01)
@@ -72,7 +72,7 @@ def test_another_file_of_the_same_length_is_read_whole(spark: SparkSession, root
 
 def test_a_file_is_overwritten_under_a_listing_that_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
     size = write_twenty(tmp_path / "a.parquet", 100)
-    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)))
     with enabled(spark):
         spark.read.parquet(str(tmp_path)).createOrReplaceTempView("listed")
         query = "SELECT id FROM listed WHERE id > 115"
@@ -157,7 +157,7 @@ def test_an_index_that_is_built_later_is_found(
     with new_rule(spark):
         assert pruning(spark.read.parquet(str(tmp_path)).where("id = 5")) == []
         assert reasons(spark)[-1] == "no index"
-        sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path)))
         time.sleep(0.3)
         assert pruning(spark.read.parquet(str(tmp_path)).where("id = 5")) == ["1 of 2"]
 

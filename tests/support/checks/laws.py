@@ -58,7 +58,7 @@ def check_table(
     answers = ask(spark.read.parquet(str(root)) if frame is None else frame, predicates)
     table = sec.open_table(str(root))
     if build is not None:
-        sec.build_index(table, spark=spark, **build)
+        sec.build_index(table, **build)
     check_plans(root, answers, limit, ansi=ansi)
     wheres = [text for text in answers.truth if text != "NULL"][:read_paths]  # Spark refuses WHERE NULL
     check_read_paths(spark, [sec.prune(table, text) for text in wheres], answers)

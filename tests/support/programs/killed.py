@@ -23,11 +23,23 @@ from tests.support.stores.faulty_store import FaultyStore, Script
 
 EVENTS = ("open", "os.link", "os.rename", "os.remove")
 PROCESSES = get_context("forkserver")
+# All that an action imports, also where it is first called; pandas by pyarrow: 0.3 s of every process otherwise.
+PRELOADED = [
+    "tests.support.programs.killed",
+    "secateur.index.build.spark_tasks",
+    "secateur.io.parquet.parquet_file",
+    "secateur.maintain.build",
+    "secateur.maintain.optimize",
+    "secateur.maintain.refresh",
+    "sqlglot",
+    "pyarrow.pandas_compat",
+    "pandas",
+]
 
 
 def start_server() -> None:
     """Start the process that processes are forked from, with all modules imported."""
-    PROCESSES.set_forkserver_preload(["tests.support.programs.killed", "secateur.io.parquet.parquet_file", "sqlglot"])
+    PROCESSES.set_forkserver_preload(PRELOADED)
     with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
         forkserver.ensure_running()
 

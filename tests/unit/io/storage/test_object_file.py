@@ -29,7 +29,7 @@ from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
-from tests.support.profiles import examples
+from tests.support.profiles import examples, sweep
 from tests.support.s3_server import REGION, S3Server, once
 from tests.support.stores.local_build import index_here
 
@@ -280,12 +280,15 @@ def locations_asked_for(plan: Scan, traffic: Traffic) -> int:
     return sum(path.endswith(name) and at <= first < at + size for name, at, size in places for path, first in asked)
 
 
-@pytest.mark.parametrize(("predicate", "short", "along"), [
-    (f"user = {user(2007)}", SHORT, 1),
-    (f"user = {user(2007)}", 64, 0),
-    (f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7})", SHORT, FEW_READ),
-    (f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7}, {4 * ROWS + 7})", SHORT, 0),
-], ids=["one", "long", "few", "many"])  # fmt: skip
+ALONG = [
+    pytest.param(f"user = {user(2007)}", SHORT, 1, id="one"),
+    pytest.param(f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7})", SHORT, FEW_READ, id="few"),
+    pytest.param(f"user = {user(2007)}", 64, 0, id="long"),
+    pytest.param(f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7}, {4 * ROWS + 7})", SHORT, 0, id="many"),
+]
+
+
+@pytest.mark.parametrize(("predicate", "short", "along"), sweep(ALONG, 2))
 def test_only_few_and_short_locations_are_read_along(
     filesystem: pafs.S3FileSystem,
     folder: str,
@@ -318,13 +321,15 @@ def test_only_few_and_short_locations_are_read_along(
 
 @pytest.mark.parametrize(
     ("chunk", "keeps", "sound"),
-    [
-        (PAGE_LOCATIONS, None, {500}),
-        (LOCATION_TABLE, None, set()),
-        (PAGE_LOCATIONS, -9, set()),
-        (LOCATION_TABLE, -9, set()),
-    ],
-    ids=["page-locations", "table", "cut off in page locations", "cut off in the table"],
+    sweep(
+        [
+            pytest.param(PAGE_LOCATIONS, None, {500}, id="page-locations"),
+            pytest.param(LOCATION_TABLE, None, set(), id="table"),
+            pytest.param(PAGE_LOCATIONS, -9, set(), id="cut off in page locations"),
+            pytest.param(LOCATION_TABLE, -9, set(), id="cut off in the table"),
+        ],
+        3,
+    ),
 )
 def test_broken_locations_that_are_read_along_disturb_no_plan(
     filesystem: pafs.S3FileSystem, folder: str, chunk: str, keeps: int | None, sound: set[int]
