@@ -41,7 +41,8 @@ final class Chain {
         Tuple3 operation = (Tuple3) PhysicalOperation$.MODULE$.unapply(plan).get();
         LogicalPlan relation = (LogicalPlan) operation._3();
         Object part = part(relation);
-        if (!(part instanceof Limitable)) return null;
+        boolean isDelta = relation instanceof LogicalRelation && OtherScans.isDelta((LogicalRelation) relation);
+        if (!(part instanceof Limitable) && !(isDelta && rule != null)) return null;
         if (part instanceof Partial && ((Partial) part).isPartial()) return null;
         List filters = new ArrayList();
         for (Iterator all = ((Seq) operation._2()).iterator(); all.hasNext();) {
