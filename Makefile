@@ -34,11 +34,12 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/enable/test_enable.py spark/enable/test_enable_trouble.py \
     spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
+    spark/enable/test_enable_iceberg_aggregates.py \
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py laws/sql/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py \
-    test_reclustering_delta.py)  # whose jar no other session gets
+    enable/test_enable_delta_aggregates.py test_reclustering_delta.py)  # whose jar no other session gets
 NEEDS_DELTA_FULL := tests/house/test_benchmarks.py::test_a_look_up_in_delta_gives_the_same_rows
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock

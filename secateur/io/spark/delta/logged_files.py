@@ -19,6 +19,7 @@ from secateur.errors import SecateurError
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.file_list import Reader
+from secateur.io.spark.planner.known_aggregates import Reading, Rest
 from secateur.io.spark.planner.protocol import figures_of, text_of
 from secateur.io.tables.delta.actions import decoded_paths
 from secateur.io.tables.delta.log_files import LOG_DIRECTORY
@@ -68,12 +69,27 @@ def opened(table: DeltaTable, files: LoggedFiles, zone_name: str) -> OpenedTable
     return opened
 
 
-def reply(files: LoggedFiles, scan: PlannedScan, number: int) -> bytes:
+def listed(files: LoggedFiles, scan: PlannedScan) -> Reading:
+    """Return what Delta reads of a plan, of the files that it has chosen: a file with a block to read is read whole."""
+    file = scan.survivors.blocks.file
+    read = replace(scan, survivors=scan.survivors.take(np.flatnonzero(np.isin(file, _ordinals(files, scan)))))
+    of_block = read.survivors.blocks.file
+    return Reading(read, lambda answered: ~np.isin(of_block, of_block[~answered]))
+
+
+def _ordinals(files: LoggedFiles, scan: PlannedScan) -> np.ndarray:
+    """Return the number of every file of a request in the version; -1 for one that it does not have."""
+    value_set = scan.opened.listing.paths.cast(files.paths.type)
+    return pc.fill_null(pc.index_in(decoded_paths(files.paths), value_set=value_set), -1).to_numpy()
+
+
+def reply(files: LoggedFiles, rest: Rest, number: int) -> bytes:
     """Encode for every file of the request whether to read it: one that the version does not have here is read."""
-    listing, report = scan.opened.listing, scan.report
-    known = pc.index_in(decoded_paths(files.paths), value_set=listing.paths.cast(files.paths.type))
-    ordinals = pc.fill_null(known, -1).to_numpy()
+    scan, ordinals = rest.scan, _ordinals(files, rest.scan)
+    if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
+        raise SecateurError("Delta leaves out files whose rows are counted here")
     keep = (ordinals < 0) | np.isin(ordinals, scan.file_ordinals)
-    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
-    text = text_of(f"{int(keep.sum()):,} of {len(keep):,} files{degraded}")
-    return b"".join([text, struct.pack(">q", number), figures_of(scan), keep.astype(np.uint8).tobytes()])
+    degraded = "".join(f"; degraded: {reason}" for reason in scan.report.degraded)
+    text = text_of(f"{int(keep.sum()):,} of {len(keep):,} files{rest.note}{degraded}")
+    head = [text, struct.pack(">q", number), figures_of(scan), rest.known]
+    return b"".join([*head, keep.astype(np.uint8).tobytes()])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,11 @@ from pyiceberg.schema import Schema
 from secateur.errors import SecateurError
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.spark.iceberg.block_ranges import exact_ranges, in_ranges
 from secateur.io.spark.iceberg.scan_tasks import read_tasks, whole_texts
 from secateur.io.spark.iceberg.task_json import Range, ReadTask, byte_ranges
 from secateur.io.spark.planner.file_list import Reader
+from secateur.io.spark.planner.known_aggregates import Reading, Rest
 from secateur.io.spark.planner.protocol import figures_of, text_of
 from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
@@ -101,22 +103,40 @@ def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
     )
 
 
-def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
-    """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
+def listed(files: DataFiles, scan: PlannedScan) -> Reading:
+    """Return what Iceberg reads of a plan, of the files that it has chosen."""
+    blocks = scan.survivors.blocks
+    is_read = np.isin(blocks.file, _ordinals(files, scan))
+    return in_ranges(replace(scan, survivors=scan.survivors.take(np.flatnonzero(is_read))))
+
+
+def _ordinals(files: DataFiles, scan: PlannedScan) -> np.ndarray:
+    """Return the number of every file of a request in the snapshot; -1 for one that it does not have."""
     assert files.paths is not None, "the request names files"
+    value_set = of_iceberg(scan.opened.listing).paths.cast(files.paths.type)
+    return pc.fill_null(pc.index_in(files.paths, value_set=value_set), -1).to_numpy()
+
+
+def reply(files: DataFiles, rest: Rest, number: int) -> bytes:
+    """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
+    scan = rest.scan
     listing, blocks = of_iceberg(scan.opened.listing), scan.survivors.blocks
-    ordinals = pc.fill_null(pc.index_in(files.paths, value_set=listing.paths.cast(files.paths.type)), -1).to_numpy()
+    ordinals = _ordinals(files, scan)
     if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
         raise SecateurError("Iceberg leaves out files whose rows are counted here")
+    exact = exact_ranges(rest)
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     first, last = np.searchsorted(file, ordinals), np.searchsorted(file, ordinals, side="right")
     unknown = np.zeros(np.count_nonzero(ordinals < 0), np.int64)  # their sizes are
-    parts = [_head(scan, number, unknown)]
+    parts = [_head(rest, number, unknown)]
     offsets = listing.files.column("split_offsets")
     for ordinal, begin, end in zip(ordinals.tolist(), first.tolist(), last.tolist(), strict=True):
         if ordinal < 0 or begin == end:
             parts.append(struct.pack(">i", -1 if ordinal < 0 else 0))
+            continue
+        if ordinal in exact:
+            parts.append(_edges(exact[ordinal]))
             continue
         size, starts = int(listing.size[ordinal]), offsets[ordinal].as_py()
         numbers = row_group[begin:end].tolist()
@@ -125,28 +145,30 @@ def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     return b"".join(parts)
 
 
-def tasks_reply(scan: PlannedScan, number: int) -> bytes:
+def tasks_reply(rest: Rest, number: int) -> bytes:
     """Encode the surviving files of a snapshot: their paths and ranges, and their tasks as Iceberg's JSON.
 
     If many files survive, Iceberg's own planning is as fast: -1 instead of their number.
     """
+    scan = rest.scan
     table = _snapshot_of(scan.opened)
     most = max(FEW_FILES, len(scan.opened.listing.size) // ONE_IN)
     if len(scan.file_ordinals) > most or _has_encrypted_deletes(scan):
-        return _head(scan, number) + struct.pack(">i", -1)
+        return _head(rest, number) + struct.pack(">i", -1)
     tasks = read_tasks(scan, table)
-    return _named(scan, number, tasks) + b"".join(map(text_of, whole_texts(tasks, table)))
+    return _named(rest, number, tasks) + b"".join(map(text_of, whole_texts(tasks, table)))
 
 
-def ranges_reply(scan: PlannedScan, number: int) -> bytes:
+def ranges_reply(rest: Rest, number: int) -> bytes:
     """Encode the surviving files of a snapshot: their paths and ranges."""
-    table = _snapshot_of(scan.opened)
-    return _named(scan, number, read_tasks(scan, table))
+    return _named(rest, number, read_tasks(rest.scan, _snapshot_of(rest.scan.opened)))
 
 
-def _named(scan: PlannedScan, number: int, tasks: Sequence[ReadTask]) -> bytes:
-    files = (text_of(task.file.path) + _edges(task.ranges) for task in tasks)
-    return b"".join([_head(scan, number), struct.pack(">i", len(tasks)), *files])
+def _named(rest: Rest, number: int, tasks: Sequence[ReadTask]) -> bytes:
+    exact, ordinals = exact_ranges(rest), rest.scan.file_ordinals.tolist()
+    ranges = [exact.get(ordinal, task.ranges) for ordinal, task in zip(ordinals, tasks, strict=True)]
+    files = (text_of(task.file.path) + _edges(of_file) for task, of_file in zip(tasks, ranges, strict=True))
+    return b"".join([_head(rest, number), struct.pack(">i", len(tasks)), *files])
 
 
 def _has_encrypted_deletes(scan: PlannedScan) -> bool:
@@ -160,11 +182,12 @@ def _edges(ranges: Sequence[Range]) -> bytes:
     return struct.pack(f">i{len(edges)}q", len(ranges), *edges)
 
 
-def _head(scan: PlannedScan, number: int, others: np.ndarray | None = None) -> bytes:
-    """Encode the text for ``explain()``, the number of the reply, and its figures."""
+def _head(rest: Rest, number: int, others: np.ndarray | None = None) -> bytes:
+    """Encode the text for ``explain()``, the number of the reply, its figures, and what is known of aggregates."""
+    scan = rest.scan
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before
     of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
-    text = text_of(f"{len(blocks):,} of {of_all}{degraded}")
-    return text + struct.pack(">q", number) + figures_of(scan, others)
+    text = text_of(f"{len(blocks):,} of {of_all}{rest.note}{degraded}")
+    return text + struct.pack(">q", number) + figures_of(scan, others) + rest.known

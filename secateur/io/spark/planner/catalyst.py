@@ -135,8 +135,8 @@ class ScanQuestion:
 def scan_question(data: bytes) -> ScanQuestion:
     """Decode what Java's ``Question`` wrote. Raises ValueError or struct.error if `data` is malformed."""
     reader = _Reader(data)
-    filters = tuple(reader.filter() for _ in range(reader.number()))
     limit = reader.limit()
+    filters = tuple(reader.filter() for _ in range(reader.number()))
     order = _all([reader.order_item() for _ in range(reader.number())])
     aggregates = _all([reader.aggregate() for _ in range(reader.number())])
     groups = _all([reader.column() for _ in range(reader.number())])

@@ -29,6 +29,7 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan, plan_unreported
 from secateur.io.spark.delta.logged_files import LOG, LoggedFiles, logged_files, open_version
+from secateur.io.spark.delta.logged_files import listed as logged_only
 from secateur.io.spark.delta.logged_files import opened as opened_version
 from secateur.io.spark.delta.logged_files import reply as delta_reply
 from secateur.io.spark.hadoop_locations import as_opened_here
@@ -36,7 +37,7 @@ from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanChec
 from secateur.io.spark.planner.catalyst import scan_question
 from secateur.io.spark.planner.column_statistics import encoded_statistics
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
-from secateur.io.spark.planner.known_aggregates import Rest, rest_of
+from secateur.io.spark.planner.known_aggregates import Reading, Rest, rest_of
 from secateur.io.spark.planner.matches import MatchedList, common_schema, match
 from secateur.io.spark.planner.protocol import (
     FAILED,
@@ -230,20 +231,23 @@ class Enabled:
         table = newest if is_newest else self._delta_table(files.location, files.version)
         opened = opened_version(table, files, question.zone)
         columns = common_schema(files.columns, opened.schema)
-        return self._planned(opened, columns, question, lambda rest, number: delta_reply(files, rest.scan, number))
+        return self._planned(
+            opened,
+            columns,
+            question,
+            lambda rest, number: delta_reply(files, rest, number),
+            reading=partial(logged_only, files),
+        )
 
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
         room = _iceberg()
         opened, columns = self._opened_iceberg(files, question.zone)
         if files.paths is not None:
-            return self._planned(opened, columns, question, lambda rest, number: room.reply(files, rest.scan, number))
-
-        def later(rest: Rest, number: int) -> bytes:
-            encoded: bytes = room.ranges_reply(rest.scan, number)
-            return encoded
-
+            return self._planned(
+                opened, columns, question, partial(room.reply, files), reading=partial(room.listed, files)
+            )
         return self._planned(
-            opened, columns, question, lambda rest, number: room.tasks_reply(rest.scan, number), later=later
+            opened, columns, question, room.tasks_reply, later=room.ranges_reply, reading=room.in_ranges
         )
 
     def _estimated(self, files: Any, question: ScanRequest) -> bytes:
@@ -261,8 +265,12 @@ class Enabled:
         question: ScanRequest,
         encoded: Encoder,
         later: Encoder | None = None,
+        reading: Callable[[PlannedScan], Reading] = Reading,
     ) -> bytes:
-        """Plan a scan by the filters on some columns, and encode the reply; `later` encodes it when it is narrowed."""
+        """Plan a scan by the filters on some columns, and encode the reply; `later` encodes it when it is narrowed.
+
+        `reading` says what the scan reads of a plan, if there are aggregates to answer.
+        """
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         asked = scan_question(question.asked)
         answerable = usable(asked, columns, settings)
@@ -276,7 +284,10 @@ class Enabled:
             self._asked.keep(number, replace(answered, scan=_with_audit(scan, audited)))
 
         self._audit(question, scan, predicate, settings, keep)
-        rest = rest_of(scan, answerable.aggregates, answerable.groups)
+        rest = Rest(scan)
+        if answerable.aggregates or answerable.groups:
+            read = reading(scan)
+            rest = rest_of(read.scan, answerable.aggregates, answerable.groups, read.left_out)
         return encoded(replace(rest, columns=encoded_statistics(scan, asked.columns)), number)
 
     def _opened_iceberg(self, files: Any, zone_name: str) -> tuple[OpenedTable, pa.Schema]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,16 @@ from secateur.errors import SecateurError
 from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
-from secateur.pruning.aggregates.answers import Aggregate, AggregateCall, Result, bind_aggregate, by_statistics
+from secateur.pruning.aggregates.answers import (
+    COUNT,
+    Aggregate,
+    AggregateCall,
+    LeftOut,
+    Result,
+    bind_aggregate,
+    by_statistics,
+    each_block,
+)
 from secateur.pruning.aggregates.groups import bind_group
 from secateur.pruning.aggregates.known_groups import known_groups
 from secateur.pruning.aggregates.order_free import is_order_free
@@ -28,21 +37,41 @@ MOST_GROUPS = 10_000  # rows of a reply: with three aggregates 0.4 MB, made in 2
 
 
 @dataclass(frozen=True)
+class Reading:
+    """The blocks of a plan that Spark reads if nothing is known of them, and which of them it can leave out."""
+
+    scan: PlannedScan
+    left_out: LeftOut = each_block
+
+
+@dataclass(frozen=True)
 class Rest:
     """The scan of the blocks that are left to read, and the aggregates over those that are not, encoded for Java."""
 
     scan: PlannedScan
     known: bytes = NOTHING_KNOWN
-    left_out: int = 0
+    answered: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # the file of every block left out
     columns: bytes = NOTHING_KNOWN  # see column_statistics.py
+    reason: str = ""  # why statistics do not answer for more, where that is asked
+
+    @property
+    def left_out(self) -> int:
+        """How many blocks are left out."""
+        return len(self.answered)
 
     @property
     def note(self) -> str:
         """What ``explain()`` says about the blocks that are left out."""
-        return f"; statistics answer for {self.left_out:,}" if self.left_out else ""
+        tells = f"; statistics answer for {self.left_out:,}" if self.left_out else ""
+        return f"{tells}; {self.reason}" if self.reason else tells
 
 
-def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[Column] = ()) -> Rest:
+def rest_of(
+    scan: PlannedScan,
+    calls: Sequence[AggregateCall],
+    groups: Sequence[Column] = (),
+    left_out: LeftOut = each_block,
+) -> Rest:
     """Leave out the blocks of a plan that statistics answer for; all are left to read if they answer for none.
 
     The known part is the results of the calls; or, with groups, a row for every group: its values, then its results. An
@@ -55,28 +84,50 @@ def rest_of(scan: PlannedScan, calls: Sequence[AggregateCall], groups: Sequence[
     binder = Binder(scan.opened.binding_schema, known_zone(scan.session_time_zone), case_sensitive=True)
     try:
         asked = [bind_aggregate(call, binder) for call in calls]
+        by = [bind_group(group, binder) for group in groups]
+        columns = [*by, *(call.field for call in asked if call.field is not None and call.function != COUNT)]
+        if any(_is_bytes(column.type) for column in columns):
+            return Rest(scan, reason="left to Spark: bytes, which may be texts there")
         if not all(is_order_free(aggregate, scan.survivors.blocks) for aggregate in asked):
-            return Rest(scan)
+            return Rest(scan, reason="left to Spark: a sum that may overflow or be rounded")
         is_of_rows = all(aggregate.field is None for aggregate in asked)
         live = live_rows(scan, MOST_DELETE_BYTES) if is_of_rows else complete_rows(scan)
         if groups:
-            answered, known = _of_groups(scan, asked, [bind_group(group, binder) for group in groups], live)
+            answered, known = _of_groups(scan, asked, by, live, left_out)
         else:
-            answered, results = by_statistics(asked, scan.survivors.blocks, live)
+            answered, results = by_statistics(asked, scan.survivors.blocks, live, left_out)
             known = [_encoded(_known_result(*pair)) for pair in zip(asked, results, strict=True)]
-    except (SecateurError, ValueError):  # a column that has no statistics here, or a value that has no encoding
-        return Rest(scan)
+    except (SecateurError, ValueError) as error:  # a column without statistics, or a value that has no encoding
+        return Rest(scan, reason=f"left to Spark: {error}")
+    reason = _reason(scan, ~answered)
     if not answered.any():
-        return Rest(scan)
+        return Rest(scan, reason=reason)
     left = replace(scan, survivors=scan.survivors.take(np.flatnonzero(~answered)))
-    return Rest(left, struct.pack(">i", len(known)) + b"".join(known), int(np.count_nonzero(answered)))
+    files = scan.survivors.blocks.file[answered]
+    return Rest(left, struct.pack(">i", len(known)) + b"".join(known), files, reason=reason)
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    """Whether values are bytes here: Iceberg's UUIDs are, which are texts in Spark."""
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_))
+
+
+def _reason(scan: PlannedScan, left: np.ndarray) -> str:
+    """Return why blocks are left to read: their rows are deleted, or are in doubt, or statistics do not tell."""
+    complete, matching = scan.complete_blocks, scan.survivors.fully_matching
+    counts = {
+        "may hold rows that do not match": np.count_nonzero(left & ~matching),
+        "may hold deleted rows": np.count_nonzero(left & matching & ~complete),
+        "have no exact statistics for it, or are read with others": np.count_nonzero(left & complete),
+    }
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
 
 def _of_groups(
-    scan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field], live: np.ndarray
+    scan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field], live: np.ndarray, left_out: LeftOut
 ) -> tuple[np.ndarray, list[bytes]]:
     """Return which blocks statistics answer for, and the encoded rows of their groups."""
-    groups = known_groups(asked, scan.survivors.blocks, live, by, MOST_GROUPS)
+    groups = known_groups(asked, scan.survivors.blocks, live, by, MOST_GROUPS, left_out)
     rows = zip(*(_texts(column) for column in groups.columns), strict=True)
     return groups.answered, [text for row in rows for text in row]
 

@@ -57,7 +57,7 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     rows = np.add.reduceat(blocks.row_count[order], first) if len(first) else np.zeros(0, np.int64)
     partly = rows != scan.opened.catalog.file_rows[files]
     ends = np.append(first, len(file))
-    placed = _placed(blocks, order, np.repeat(partly, np.diff(ends)))
+    placed = placed_by_index(blocks, order, np.repeat(partly, np.diff(ends)))
     stored = [stored_ranges(placed[:, ends[i] : ends[i + 1]]) if partly[i] else None for i in range(len(files))]
     unknown = files[partly & np.array([locations is None for locations in stored], bool)]
     starts = dict(zip(unknown.tolist(), _read_starts(scan, unknown), strict=True))
@@ -70,7 +70,7 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     return ByteRanges(np.repeat(files, counts), start, stop)
 
 
-def _placed(blocks: Blocks, order: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def placed_by_index(blocks: Blocks, order: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Return start and size in bytes of blocks by the index, in `order`: int64 of shape (2, n); -1 = unknown."""
     placed = np.full((2, len(order)), -1, np.int64)
     if isinstance(blocks, OpenedBlocks) and wanted.any():

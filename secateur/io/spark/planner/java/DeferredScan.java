@@ -62,6 +62,8 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public boolean isPartial() { return false; }
 
+    public Known[] known() { return new Known[0]; }
+
     public StructType readSchema() { return scan.readSchema(); }
 
     public String description() { return scan.description(); }

@@ -27,7 +27,8 @@ import scala.collection.Iterator;
  * null if it is not Delta's.
  *
  * Compiled only if the session has Delta's jar. Version, skipping, deletion vectors and columns are Delta's; a file
- * leaves the relation only if the index proves that no row of it matches the filters above. Sound: data files are
+ * leaves the relation only if the index proves that no row of it matches the filters above, or that the one node that
+ * reads the relation does not need its rows. Sound: data files are
  * immutable, and Python has read the same version of the same table.
  */
 public final class DeltaRelation implements Function {
@@ -40,7 +41,7 @@ public final class DeltaRelation implements Function {
         try {
             String reason = obstacle(relation, files);
             if (reason != null) return reason;
-            return narrowed((SparkSession) parts[0], files, (List) parts[2], rule);
+            return narrowed((SparkSession) parts[0], files, parts[2], rule);
         } catch (Exception error) {
             rule.events.warn(Roots.place(relation), String.valueOf(error));
             return String.valueOf(error.getMessage());
@@ -49,7 +50,7 @@ public final class DeltaRelation implements Function {
 
     private static String obstacle(LogicalRelation relation, HadoopFsRelation files) {
         Class index = files.location().getClass();
-        if (index != PreparedDeltaFileIndex.class) return "files are listed by " + index;
+        if (index != PreparedDeltaFileIndex.class && index != NarrowedDeltaFiles.class) return "files are listed by " + index;
         if (relation.isStreaming() || relation.stream().isDefined()) return "a streaming relation";
         if (OptimisticTransaction.getActive().isDefined()) return "a transaction reads it";
         Map types = new HashMap();
@@ -63,17 +64,20 @@ public final class DeltaRelation implements Function {
         return null;
     }
 
-    private static Object narrowed(SparkSession session, HadoopFsRelation files, List filters, EnableRule rule)
+    /** `asked`: filters, or a question of the one node that reads the relation. */
+    private static Object narrowed(SparkSession session, HadoopFsRelation files, Object asked, EnableRule rule)
             throws Exception {
+        boolean isPartial = !(asked instanceof List);
         PreparedDeltaFileIndex index = (PreparedDeltaFileIndex) files.location();
         String location = Roots.location(index.path());
         if (rule.lookups.columns(location + "/_delta_log") == null) return "no index";
         List chosen = new ArrayList();
         for (Iterator all = index.preparedScan().files().iterator(); all.hasNext();) chosen.add(all.next());
         byte[] told = told(location, index, files.schema().json(), chosen);
-        byte[] question = Answer.asked(session, 0, Question.of(filters));
+        byte[] question = Answer.asked(session, 0, isPartial ? (byte[]) asked : Question.of((List) asked));
         FilesReply reply = FilesReply.of(rule.asker, Asker.LOGGED_FILES, told, question);
         Figures.read(reply.rest);
+        Known[] known = Known.read(reply.rest);
         Set dead = new HashSet();
         long size = 0;
         for (int i = 0; i < chosen.size(); i++) {
@@ -81,7 +85,7 @@ public final class DeltaRelation implements Function {
             if (reply.rest.readByte() == 0) dead.add(file.path());
             else size += file.size();
         }
-        return new NarrowedDeltaFiles(index, location, reply.text, reply.number, dead, size);
+        return new NarrowedDeltaFiles(index, location, reply.text, reply.number, dead, size, isPartial, known);
     }
 
     /** Encode what Delta scans; secateur/io/spark/delta/logged_files.py decodes it. */

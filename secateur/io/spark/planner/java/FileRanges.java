@@ -16,6 +16,7 @@ final class FileRanges {
     final String text;
     final long number;
     final Figures figures;
+    final Known[] known; // of aggregates, over what is left out
     final List tasks = new ArrayList(); // texts, of a snapshot's files that can hold a match
     private final List paths = new ArrayList(); // of the files in question
     private final boolean isOfSnapshot; // then Python names the files, and not Java
@@ -25,6 +26,7 @@ final class FileRanges {
         text = reply.text;
         number = reply.number;
         figures = Figures.read(reply.rest);
+        known = Known.read(reply.rest);
         this.isOfSnapshot = isOfSnapshot;
     }
 

@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
-import org.apache.spark.sql.connector.read.Scan;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -33,21 +32,21 @@ final class FirstRows {
     private boolean isGlobal; // whether rows of all partitions are counted together, so that the first come first
     private Seq order; // of SortOrder; null = any rows will do
 
-    static LogicalPlan in(LogicalPlan node) {
+    static LogicalPlan in(LogicalPlan node, final EnableRule rule) {
         if (node instanceof GlobalLimit || node instanceof LocalLimit) {
-            LogicalPlan found = new FirstRows().under(node);
+            LogicalPlan found = new FirstRows().under(node, rule);
             if (found != null) return found;
         } else if (node instanceof WindowGroupLimit) {
-            LogicalPlan found = new FirstRows().ofPartition((WindowGroupLimit) node);
+            LogicalPlan found = new FirstRows().ofPartition((WindowGroupLimit) node, rule);
             if (found != null) return found;
         }
         return Children.rewritten(node, new Rewrite() {
-            public LogicalPlan rewritten(LogicalPlan child) { return in(child); }
+            public LogicalPlan rewritten(LogicalPlan child) { return in(child, rule); }
         });
     }
 
     /** The plan with a limited scan; null if the scan below is not known to serve this limit alone. */
-    private LogicalPlan under(LogicalPlan top) {
+    private LogicalPlan under(LogicalPlan top, EnableRule rule) {
         LogicalPlan node = top;
         while (order == null) {
             if (node instanceof GlobalLimit) {
@@ -66,16 +65,17 @@ final class FirstRows {
             if (wanted < 0 || wanted > Integer.MAX_VALUE) return null;
             node = (LogicalPlan) node.children().head();
         }
-        Chain chain = Chain.of(node);
+        Chain chain = Chain.of(node, rule);
         List items = chain == null ? null : items(chain);
         if (items == null) return null;
-        Scan limited = chain.partial(Question.ofRows(chain.filters, wanted, items));
+        if (order == null && chain.filters.isEmpty() && chain.isOfDelta()) return null; // Delta itself stops in time
+        LogicalPlan limited = chain.partial(Question.ofRows(chain.filters, wanted, items));
         return limited == null ? null : chain.under(top, limited);
     }
 
     /** The plan of row_number() <= n with a limited scan; null if filters may leave rows of several partitions. */
-    private LogicalPlan ofPartition(WindowGroupLimit node) {
-        Chain chain = node.rankLikeFunction() instanceof RowNumber ? Chain.of(node.child()) : null;
+    private LogicalPlan ofPartition(WindowGroupLimit node, EnableRule rule) {
+        Chain chain = node.rankLikeFunction() instanceof RowNumber ? Chain.of(node.child(), rule) : null;
         if (chain == null) return null;
         for (Iterator all = node.partitionSpec().iterator(); all.hasNext();) {
             if (!chain.isOneValue((Expression) all.next())) return null;
@@ -83,7 +83,7 @@ final class FirstRows {
         order = node.orderSpec();
         List items = items(chain);
         if (items == null || node.limit() < 0) return null;
-        Scan limited = chain.partial(Question.ofRows(chain.filters, node.limit(), items));
+        LogicalPlan limited = chain.partial(Question.ofRows(chain.filters, node.limit(), items));
         return limited == null ? null : chain.under(node, limited);
     }
 

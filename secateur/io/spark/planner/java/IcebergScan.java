@@ -37,8 +37,12 @@ public final class IcebergScan implements Function {
         if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
         try {
             boolean isPartial = !(parts[2] instanceof List);
-            if (isPartial && !IndexTasks.areRowsSure(scan, table)) return null;
             byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2]);
+            if (isPartial && IndexTasks.hasFloats(scan)) return "Iceberg filters floats by its own rules";
+            if (isPartial && IndexTasks.hasFilterOfPartitions(scan, table)) {
+                if (!Question.isOfAllRows(question)) return null;
+                deferred = null; // Iceberg's tasks tell which files are counted
+            }
             return NarrowedScan.of(session, table, scan, question, deferred, isPartial, (EnableRule) parts[3]);
         } catch (Exception error) {
             ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));

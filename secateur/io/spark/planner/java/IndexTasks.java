@@ -74,19 +74,16 @@ final class IndexTasks {
         }
     }
 
-    /**
-     * Whether Iceberg reads every row that matches what Spark still filters by: not if it has taken a filter that selects
-     * whole partitions, which Spark has dropped, or one of floats.
-     */
-    static boolean areRowsSure(Object scan, Table table) throws Exception {
+    /** Whether Iceberg has taken a filter that selects whole partitions, which Spark has dropped. */
+    static boolean hasFilterOfPartitions(Object scan, Table table) throws Exception {
         for (Iterator all = filters(scan).iterator(); all.hasNext();) {
-            if (ExpressionUtil.selectsPartitions((Expression) all.next(), table, isCaseSensitive(scan))) return false;
+            if (ExpressionUtil.selectsPartitions((Expression) all.next(), table, isCaseSensitive(scan))) return true;
         }
-        return !hasFloats(scan);
+        return false;
     }
 
     /** Whether Iceberg has taken filters of floats: it skips files with NaN that Spark, row by row, finds to match. */
-    private static boolean hasFloats(Object scan) throws Exception {
+    static boolean hasFloats(Object scan) throws Exception {
         Schema schema = (Schema) Reflected.call(scan, "schema");
         Set columns = Binder.boundReferences(schema.asStruct(), filters(scan), isCaseSensitive(scan));
         for (Iterator all = columns.iterator(); all.hasNext();) {

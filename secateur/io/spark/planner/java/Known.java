@@ -15,6 +15,7 @@ final class Known {
         return text == null ? this : new Known(new BigDecimal(text).unscaledValue().toString());
     }
 
+    /** Those of a reply; empty if statistics tell nothing. */
     static Known[] read(DataInputStream in) throws IOException {
         Known[] found = new Known[in.readInt()];
         for (int i = 0; i < found.length; i++) found[i] = new Known(in.readBoolean() ? Answer.text(in) : null);

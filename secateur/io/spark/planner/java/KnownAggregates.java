@@ -30,37 +30,30 @@ final class KnownAggregates {
 
     private KnownAggregates(Chain chain) { this.chain = chain; }
 
-    static LogicalPlan in(LogicalPlan node) {
+    static LogicalPlan in(LogicalPlan node, final EnableRule rule) {
         if (node instanceof Aggregate) {
-            LogicalPlan found = answered((Aggregate) node);
-            if (found == null) found = KnownGroups.answered((Aggregate) node);
+            LogicalPlan found = answered((Aggregate) node, rule);
+            if (found == null) found = KnownGroups.answered((Aggregate) node, rule);
             if (found != null) return found;
         }
         return Children.rewritten(node, new Rewrite() {
-            public LogicalPlan rewritten(LogicalPlan child) { return in(child); }
+            public LogicalPlan rewritten(LogicalPlan child) { return in(child, rule); }
         });
     }
 
     /** The aggregate over fewer row groups; null if statistics tell nothing, or other functions need all rows. */
-    private static LogicalPlan answered(Aggregate node) {
+    private static LogicalPlan answered(Aggregate node, EnableRule rule) {
         if (!node.groupingExpressions().isEmpty()) return null;
-        Chain chain = Chain.of(node.child());
-        if (chain == null || chain.scan() == null || chain.scan().isWhole()) return null;
+        Chain chain = Chain.of(node.child(), rule);
+        if (chain == null || chain.isWhole()) return null;
         KnownAggregates found = new KnownAggregates(chain);
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             if (!found.collect((Expression) all.next())) return null;
         }
         if (found.calls.isEmpty()) return null;
-        PrunedScan rest = chain.scan().partial(Question.ofAggregates(chain.filters, found.calls, new ArrayList()));
-        Known[] known;
-        try {
-            known = rest.answer().known;
-        } catch (IllegalStateException error) { // of Python; the scan as it was is asked next, and reports it
-            return null;
-        }
-        if (known == null) return null;
-        if (known.length == 0) chain.scan().take(rest.answer());
-        if (known.length != found.calls.size()) return null;
+        LogicalPlan rest = chain.partial(Question.ofAggregates(chain.filters, found.calls, new ArrayList()));
+        Known[] known = chain.known(rest);
+        if (known == null || known.length != found.calls.size()) return null;
         List results = new ArrayList();
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             results.add(found.completed((Expression) all.next(), known));

@@ -50,9 +50,9 @@ final class KnownGroups {
     private KnownGroups(Chain chain) { this.chain = chain; }
 
     /** The aggregate over fewer row groups; null if statistics tell nothing, or other functions need all rows. */
-    static LogicalPlan answered(Aggregate node) {
-        Chain chain = Chain.of(node.child());
-        if (chain == null || chain.scan() == null || chain.scan().isWhole()) return null;
+    static LogicalPlan answered(Aggregate node, EnableRule rule) {
+        Chain chain = Chain.of(node.child(), rule);
+        if (chain == null || chain.isWhole()) return null;
         KnownGroups found = new KnownGroups(chain);
         for (Iterator all = node.groupingExpressions().iterator(); all.hasNext();) {
             if (!found.collectGroup((Expression) all.next())) return null;
@@ -61,17 +61,9 @@ final class KnownGroups {
             if (!found.collect((Expression) all.next())) return null;
         }
         if (found.groups.isEmpty()) return null;
-        PrunedScan rest = chain.scan().partial(Question.ofAggregates(chain.filters, found.calls, found.columns));
-        Known[] known;
-        try {
-            known = rest.answer().known;
-        } catch (IllegalStateException error) { // of Python; the scan as it was is asked next, and reports it
-            return null;
-        }
-        int width = found.groups.size() + found.calls.size();
-        if (known == null) return null;
-        if (known.length == 0) chain.scan().take(rest.answer());
-        if (known.length == 0 || known.length % width != 0) return null;
+        LogicalPlan rest = chain.partial(Question.ofAggregates(chain.filters, found.calls, found.columns));
+        Known[] known = chain.known(rest);
+        if (known == null || known.length % (found.groups.size() + found.calls.size()) != 0) return null;
         List results = new ArrayList();
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
             results.add(found.completed((Expression) all.next()));

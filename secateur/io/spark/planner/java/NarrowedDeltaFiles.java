@@ -14,13 +14,16 @@ import scala.collection.immutable.Seq;
  * It is one of Delta's own file indexes, because Delta applies deletion vectors to no others. Whatever files Delta
  * chooses, for these or for other filters, only those leave that are named here.
  */
-final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned {
+final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned, Partial {
     private final String location, text;
     private final long number, size;
     private final Set dead; // paths as in the log
+    private final boolean isPartial; // whether files of `dead` may have rows that match
+    private final Known[] known;
 
     NarrowedDeltaFiles(
-            PreparedDeltaFileIndex index, String location, String text, long number, Set dead, long size) {
+            PreparedDeltaFileIndex index, String location, String text, long number, Set dead, long size,
+            boolean isPartial, Known[] known) {
         super(
             index.spark(), index.deltaLog(), index.path(), index.catalogTableOpt(), index.preparedScan(),
             index.versionScanned());
@@ -29,6 +32,8 @@ final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned 
         this.number = number;
         this.dead = dead;
         this.size = size;
+        this.isPartial = isPartial;
+        this.known = known;
     }
 
     public String location() { return location; }
@@ -36,6 +41,10 @@ final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned 
     public String text() { return text; }
 
     public long number() { return number; }
+
+    public boolean isPartial() { return isPartial; }
+
+    public Known[] known() { return known; }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
         List kept = new ArrayList();

@@ -135,6 +135,8 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public boolean isPartial() { return isPartial; }
 
+    public Known[] known() { return ranges.known; }
+
     public String location() { return name; }
 
     public String text() { return ranges.text; }

@@ -15,12 +15,15 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.Tuple2;
+import scala.collection.immutable.Map;
 
 /**
  * Prunes what other sources than Spark's own reader scan: see IcebergScan.java and DeltaRelation.java.
  *
- * A source is a Function of a session, a relation, filters (or a question, of Iceberg's), and the rule. It returns what takes the place of a part of
- * the relation, a reason (a String) to leave it, or null if the relation is not its own.
+ * A source is a Function of a session, a relation, filters (or a question of the one node that reads it), and the rule.
+ * It returns what takes the place of a part of the relation, a reason (a String) to leave it, or null if the relation is
+ * not its own.
  */
 final class OtherScans {
     private static final String DELTA = "org.apache.spark.sql.delta.";
@@ -47,6 +50,21 @@ final class OtherScans {
         if (off(relation, name(relation)) != null) return null;
         Object found = asked(rule, new Object[] {session, relation, question, rule});
         return isPruned(rule, session, name(relation), found) ? (Scan) found : null;
+    }
+
+    /**
+     * A relation of Delta's for a question of the one node that reads it; null without an answer.
+     *
+     * An option names the question: Delta's files equal those with fewer rows, and Spark runs equal scans of a query once.
+     */
+    static LogicalPlan partial(EnableRule rule, LogicalRelation relation, byte[] question) {
+        if (off(relation, name(relation)) != null) return null;
+        SparkSession session = SparkSession.active();
+        Object found = asked(rule, new Object[] {session, relation, question, rule});
+        if (!isPruned(rule, session, name(relation), found)) return null;
+        HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+        Object options = files.options().$plus(new Tuple2("secateur.question", String.valueOf(Arrays.hashCode(question))));
+        return withFiles(relation, (FileIndex) found, (Map) options);
     }
 
     private static boolean isPruned(EnableRule rule, SparkSession session, String name, Object found) {
@@ -94,9 +112,14 @@ final class OtherScans {
             return Chain.withScan(DeferredScan.undone((DataSourceV2ScanRelation) relation), pruned);
         }
         HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) relation).relation();
+        return withFiles((LogicalRelation) relation, (FileIndex) pruned, files.options());
+    }
+
+    private static LogicalPlan withFiles(LogicalRelation relation, FileIndex index, Map options) {
+        HadoopFsRelation files = (HadoopFsRelation) relation.relation();
         HadoopFsRelation fewer = new HadoopFsRelation(
-            (FileIndex) pruned, files.partitionSchema(), files.dataSchema(),
-            files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
+            index, files.partitionSchema(), files.dataSchema(),
+            files.bucketSpec(), files.fileFormat(), options, files.sparkSession());
         return Children.with(relation, files, fewer);
     }
 

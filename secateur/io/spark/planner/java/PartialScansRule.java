@@ -36,7 +36,7 @@ public final class PartialScansRule extends Rule implements Rewrite {
 
     public LogicalPlan rewritten(LogicalPlan plan) {
         if (PlanObstacles.of(plan) != null || PlanObstacles.changesRows(plan)) return plan;
-        return inSubqueries(PartialScans.in(plan));
+        return inSubqueries(PartialScans.in(plan, null));
     }
 
     private LogicalPlan inSubqueries(LogicalPlan node) {

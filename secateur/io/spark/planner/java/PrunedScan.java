@@ -52,6 +52,8 @@ public final class PrunedScan
 
     public boolean isPartial() { return isPartial; }
 
+    public Known[] known() { return answer().known; }
+
     public synchronized Answer answer() {
         if (answer == null) {
             answer = timed(0, question);

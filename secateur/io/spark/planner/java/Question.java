@@ -3,6 +3,7 @@ package secateur;
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,6 +39,9 @@ public final class Question {
     /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
     static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList(), new ArrayList(), new String[0]); }
 
+    /** Whether a question wants all rows that match, not the first ones. */
+    static boolean isOfAllRows(byte[] question) { return ByteBuffer.wrap(question).getLong() == ALL; }
+
     /** Encode filters, the aggregates over all rows that match, and the columns by which these are grouped. */
     static byte[] ofAggregates(List filters, List calls, List groups) {
         return of(filters, ALL, new ArrayList(), calls, groups, new String[0]);
@@ -46,9 +50,9 @@ public final class Question {
     private static byte[] of(List filters, long rows, List items, List calls, List groups, String[] columns) {
         try {
             Question question = new Question();
+            question.out.writeLong(rows);
             question.out.writeInt(filters.size());
             for (int i = 0; i < filters.size(); i++) question.root((Expression) filters.get(i));
-            question.out.writeLong(rows);
             question.out.writeInt(items.size());
             for (int i = 0; i < items.size(); i++) {
                 OrderItem item = (OrderItem) items.get(i);
@@ -77,8 +81,8 @@ public final class Question {
     static byte[] of(SourceFilters filters) {
         try {
             Question question = new Question();
-            filters.write(question);
             question.out.writeLong(ALL);
+            filters.write(question);
             for (int i = 0; i < 4; i++) question.out.writeInt(0); // no order, no aggregates, no groups, no columns
             return question.bytes.toByteArray();
         } catch (IOException impossible) {

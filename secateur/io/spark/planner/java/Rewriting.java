@@ -42,9 +42,9 @@ final class Rewriting {
         while (true) {
             isChanged = false;
             LogicalPlan asked = replaced(plan);
-            LogicalPlan replaced = DeferredScan.undone(unrepeatable == null ? PartialScans.in(asked) : asked);
+            LogicalPlan replaced = DeferredScan.undone(unrepeatable == null ? PartialScans.in(asked, rule) : asked);
             if (!isChanged) return withKeys(hasJoin && isNarrowed ? RuntimeFilters.added(replaced) : replaced);
-            LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced));
+            LogicalPlan pushed = PartialScans.in(V2ScanRelationPushDown$.MODULE$.apply(replaced), rule);
             List scans = new ArrayList();
             collect(pushed, scans);
             if (!areAnswered(scans)) continue;

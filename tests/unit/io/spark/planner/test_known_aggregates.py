@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +22,7 @@ from secateur.io.scan.aggregate import aggregated, bound, bound_groups, grouped
 from secateur.io.spark.planner import known_aggregates
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of
-from secateur.pruning.aggregates.answers import AggregateCall
+from secateur.pruning.aggregates.answers import AggregateCall, LeftOut
 from secateur.pruning.predicate.nodes import Column
 from secateur.scan import Scan
 from tests.support.profiles import examples
@@ -79,13 +80,25 @@ def combined(function: str, a: float | None, b: float | None) -> float | None:
     return min((value for value in known if not math.isnan(value)), default=math.nan)
 
 
+def in_units(plan: Scan, rows: int) -> LeftOut:
+    """Blocks of so many neighbours are read together, as those of one file may be; others one by one."""
+    unit = plan.survivors.blocks.row_group // rows
+    return lambda answered: ~np.isin(unit, unit[~answered])
+
+
 @examples(300)
-@given(st.sampled_from(WHERES), st.lists(st.sampled_from(CALLS), min_size=1, max_size=3, unique=True))
-def test_parts_make_the_whole(table: str, where: str, calls: list[AggregateCall]) -> None:
-    plan = sec.prune(sec.open_table(table), where)
+@given(
+    st.sampled_from(WHERES),
+    st.lists(st.sampled_from(CALLS), min_size=1, max_size=3, unique=True),
+    st.sampled_from([1, 2, 3, 6]),
+)
+def test_parts_make_the_whole(table: str, where: str, calls: list[AggregateCall], together: int) -> None:
+    plan = Scan.of(sec.prune(sec.open_table(table), where))
     asked = bound(plan, calls, case_sensitive=True)
     whole = [column[0].as_py() for column in aggregated(plan, asked).columns]
-    rest = rest_of(plan, calls)
+    rest = rest_of(plan, calls, left_out=in_units(plan, together))
+    left = rest.scan.survivors.blocks.row_group // together
+    assert rest.left_out == np.count_nonzero(~np.isin(plan.survivors.blocks.row_group // together, left))
     read = [column[0].as_py() for column in aggregated(rest.scan, asked).columns]
     parts = zip(calls, told(rest, calls), read, strict=True)
     assert repr([combined(call.function, *pair) for call, *pair in parts]) == repr(whole)
@@ -96,12 +109,15 @@ def test_parts_make_the_whole(table: str, where: str, calls: list[AggregateCall]
     st.sampled_from(WHERES),
     st.lists(st.sampled_from(CALLS), max_size=3, unique=True),
     st.lists(st.sampled_from(["one", "text", "zero", "k"]), min_size=1, max_size=2, unique=True),
+    st.sampled_from([1, 2, 3]),
 )
-def test_parts_of_groups_make_the_whole(table: str, where: str, calls: list[AggregateCall], names: list[str]) -> None:
-    plan = sec.prune(sec.open_table(table), where)
+def test_parts_of_groups_make_the_whole(
+    table: str, where: str, calls: list[AggregateCall], names: list[str], together: int
+) -> None:
+    plan = Scan.of(sec.prune(sec.open_table(table), where))
     columns = [Column((name,)) for name in names]
     asked, by = bound(plan, calls, case_sensitive=True), bound_groups(plan, columns, case_sensitive=True)
-    rest = rest_of(plan, calls, columns)
+    rest = rest_of(plan, calls, columns, in_units(plan, together))
     united = by_group(grouped(rest.scan, asked, by), len(by))
     for values, told_of in known_rows(rest, calls, [field.type for field in by]):
         read = united.get(values, tuple(0 if call.function == "count" else None for call in calls))
@@ -173,3 +189,15 @@ def test_blocks_that_are_known_are_not_read(table: str) -> None:
     assert left("id >= 25", least) == 1
     assert left("k > 3", least) == 4  # of six, two hold only NULL; none matches whole
     assert left("TRUE", AggregateCall("min", Column(("none",)), "")) == 6
+
+
+def test_why_blocks_are_left_to_read(table: str) -> None:
+    def reason(where: str, *calls: AggregateCall) -> str:
+        return rest_of(Scan.of(sec.prune(sec.open_table(table), where)), calls).note
+
+    count, total = CALLS[0], AggregateCall("sum", Column(("k",)), "")
+    assert reason("id >= 20", count) == "; statistics answer for 4"
+    assert reason("id >= 25", count) == "; statistics answer for 3; 1 may hold rows that do not match"
+    assert reason("TRUE", AggregateCall("sum", Column(("text",)), "")).startswith("; left to Spark: sum is answered of")
+    assert reason("TRUE", total) == "; statistics answer for 6"
+    assert reason("id > 100", count) == ""
