@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.serializers import read_int, write_with_length
+from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
 
 import secateur as sec
@@ -26,7 +27,7 @@ from tests.support.formats.delta_tables import numbered
 
 
 def reader_at(path: Path, **options: str) -> SecateurStreamReader:
-    source = SecateurDataSource({"path": str(path), **options})
+    source = SecateurDataSource(CaseInsensitiveDict({"path": str(path), **options}))  # as PySpark's worker does
     schema = source.schema()
     assert isinstance(schema, StructType)
     return source.streamReader(schema)
@@ -165,6 +166,14 @@ def test_a_predicate_that_only_spark_evaluates_is_refused(lake: Path) -> None:
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
 
+limited = pytest.mark.skipif(not KNOWS_LIMITS, reason="before 4.2 Spark says of no batch where it begins")
+
+
+@pytest.mark.skipif(KNOWS_LIMITS, reason="from 4.2 on Spark says where a batch begins")
+def test_limits_are_refused_where_spark_does_not_say_where_a_batch_begins(lake: Path) -> None:
+    with pytest.raises(InvalidOption, match=r"need Spark 4\.2"):
+        reader_at(lake, maxFilesPerTrigger="1")
+
 
 def batches(reader: SecateurStreamReader, start: Offset | None = None) -> list[tuple[Offset, Offset]]:
     """The offsets of the batches that a query reads until there is nothing new."""
@@ -180,6 +189,7 @@ def all_of(reader: SecateurStreamReader, start: Offset | None = None) -> list[li
     return [read(reader, *batch) for batch in batches(reader, start)]
 
 
+@limited
 def test_a_batch_has_as_many_files_as_are_allowed(lake: Path) -> None:
     for i in (2, 3, 4):
         write(lake, i)
@@ -194,6 +204,7 @@ def test_a_batch_has_as_many_files_as_are_allowed(lake: Path) -> None:
     assert [len(rows) for rows in all_of(both)] == [4, 4, 2]
 
 
+@limited
 def test_a_batch_within_a_snapshot_is_read_again_as_it_was(lake: Path) -> None:
     """Though files came since, and those that were read before it are gone."""
     for i in (2, 3):
@@ -211,6 +222,7 @@ def test_a_batch_within_a_snapshot_is_read_again_as_it_was(lake: Path) -> None:
     assert batches(reader, others[-1][1])[0][0]["snapshot"] == 2
 
 
+@limited
 def test_files_that_go_between_two_batches_are_told(lake: Path) -> None:
     reader, skipping = (reader_at(lake, maxFilesPerTrigger="1", skip_changes=skip) for skip in ("false", "true"))
     at = reader_at(lake).latestOffset()
@@ -226,6 +238,7 @@ def test_files_that_go_between_two_batches_are_told(lake: Path) -> None:
     assert all_of(skipping, first[1]) == [[], [8, 9]]
 
 
+@limited
 def test_what_is_available_now_comes_in_limited_batches(lake: Path) -> None:
     """Up to the snapshot of the start, also of a query that goes on within an earlier one."""
     reader = reader_at(lake, maxFilesPerTrigger="1")
@@ -240,7 +253,7 @@ def test_what_is_available_now_comes_in_limited_batches(lake: Path) -> None:
     assert all_of(again, within) == [[2, 3], [4, 5]]
 
 
-@pytest.mark.skipif(not KNOWS_LIMITS, reason="this Spark does not ask for a limit, and is refused one")
+@limited
 def test_spark_is_told_the_limit(lake: Path) -> None:
     def limit(**options: str) -> object:
         return reader_at(lake, **options).getDefaultReadLimit()
@@ -252,7 +265,7 @@ def test_spark_is_told_the_limit(lake: Path) -> None:
     assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == reader_at(lake).latestOffset()
 
 
-@pytest.mark.skipif(not KNOWS_LIMITS, reason="this Spark does not ask for a limit, and is refused one")
+@limited
 def test_sparks_worker_gets_limited_batches(lake: Path) -> None:
     """By the functions of PySpark's own worker, which pass offsets and limits as JSON."""
     from pyspark.sql.streaming import python_streaming_source_runner as runner
@@ -280,6 +293,7 @@ def test_sparks_worker_gets_limited_batches(lake: Path) -> None:
     assert rows == [[0, 1, 2, 3], [4, 5]]
 
 
+@limited
 @pytest.mark.parametrize(
     ("options", "message"),
     [
