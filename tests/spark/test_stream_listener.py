@@ -47,7 +47,7 @@ def test_batches_of_a_streaming_query_are_indexed(spark: SparkSession, tmp_path:
         looks.append(look)
         refreshed.set()
 
-    append(spark, source, 0)
+    append(spark, source, 100)
     append(spark, lake, 0)
     sec.build_index(str(lake), bloom=["id"])
     listener = sec.stream_listener(str(lake), on_look=on_look)

@@ -20,9 +20,7 @@ from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 from secateur.pruning.predicate.expressions import split_name
 
 # Janino needs raw types, without lambdas or inferred type arguments.
-# Chosen: its current snapshot stays that of the choice, so that Iceberg checks all commits since then for conflicts; a
-#   catalog's Table object follows later commits. An action that scans in another way than this class knows is refused
-#   before it writes anything.
+# Chosen: an action that scans in another way than this class knows is refused before it writes anything.
 # OnlyChosen: every refinement of a scan is a new scan, which must plan the chosen files too.
 _SOURCE = """
 package secateur.iceberg;
@@ -70,16 +68,10 @@ public class ChosenFiles {
 
 class Chosen extends BaseTable {
     private final Set paths;
-    private final Snapshot snapshot;
 
     Chosen(TableOperations operations, String name, Set paths) {
         super(operations, name);
         this.paths = paths;
-        this.snapshot = operations.current().currentSnapshot();
-    }
-
-    public Snapshot currentSnapshot() {
-        return snapshot;
     }
 
     public TableScan newScan() {
@@ -144,7 +136,7 @@ class OnlyChosen implements InvocationHandler {
 
 @dataclass(frozen=True)
 class FileSetRewrite:
-    """Data files of a table as it was when they were chosen."""
+    """Data files of a table, which a rewrite reads as they are when it begins."""
 
     spark: SparkSession
     java: Any
