@@ -201,12 +201,24 @@ _NAMES = {type_: name for name, type_ in _TYPES.items()}
 
 
 def indexed_columns(schema: pa.Schema) -> list[IndexedColumn]:
-    """Return the ordered columns of a table, including those nested in structs, in schema order."""
+    """Return the ordered columns of a table, including those nested in structs but not in VARIANT, in schema order."""
     return [column for field in schema for column in _leaves(field, ())]
 
 
 def _leaves(field: pa.Field, parents: tuple[str, ...]) -> list[IndexedColumn]:
     path = (*parents, field.name)
     if pa.types.is_struct(field.type):
+        if is_variant(field.type):
+            return []
         return [column for child in field.type for column in _leaves(child, path)]
     return [IndexedColumn(path, field.type)] if kind_of(field.type) is not None else []
+
+
+def is_variant(struct: pa.StructType) -> bool:
+    """Return whether a struct is a VARIANT as Parquet stores it, which Spark does not show as a struct.
+
+    What bounds its parts does not bound the values at a path: one file has them shredded, another in the whole's bytes.
+    """
+    parts = {child.name: child.type for child in struct}
+    is_stored = "metadata" in parts and len(parts) > 1 and parts.keys() <= {"metadata", "value", "typed_value"}
+    return is_stored and parts["metadata"] == parts.get("value", pa.binary()) == pa.binary()

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.errors import IncompatibleSchemas, InvalidParquet
+from secateur.errors import IncompatibleSchemas, InvalidParquet, UnsupportedTable
+from secateur.index.model import is_variant
 from secateur.values import COLLATED
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _INSTANT = pa.timestamp("us", "UTC")
+VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])  # as it is stored if nothing is shredded
 
 
 def file_schema(file: pq.ParquetFile) -> pa.Schema:
@@ -66,6 +68,8 @@ def _collated(type_: pa.DataType) -> pa.DataType:
 def spark_type(type_: pa.DataType, path: str = "", int96: Set[str] = frozenset()) -> pa.DataType:
     """Return Spark's type of a column that pyarrow reads with this type; `int96` are the paths of such leaves."""
     match type_:
+        case pa.StructType() if _is_shredded(type_):
+            return VARIANT
         case pa.StructType():
             return pa.struct([pa.field(f.name, spark_type(f.type, f"{path}.{f.name}", int96)) for f in type_])
         case pa.MapType():
@@ -80,6 +84,11 @@ def spark_type(type_: pa.DataType, path: str = "", int96: Set[str] = frozenset()
             return pa.decimal128(type_.precision, type_.scale)
         case _:
             return _PLAIN.get(type_, pa.binary() if pa.types.is_fixed_size_binary(type_) else type_)
+
+
+def _is_shredded(struct: pa.StructType) -> bool:
+    """Return whether a struct is a VARIANT of which some values lie in columns of their own; files differ in which."""
+    return is_variant(struct) and struct.get_field_index("typed_value") >= 0
 
 
 _PLAIN = {
@@ -167,12 +176,17 @@ def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> lis
 
 
 def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Widen an array to a type: casts, and missing struct fields as NULL. Raises InvalidParquet."""
+    """Widen an array to a type: casts, and missing struct fields as NULL. Raises InvalidParquet, UnsupportedTable."""
     if array.type == type_:
         return array
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array([conform_array(chunk, type_) for chunk in array.chunks], type_)
     match type_:
+        case pa.StructType() if pa.types.is_struct(array.type) and _is_shredded(array.type):
+            raise UnsupportedTable(
+                "only Spark reads a VARIANT of which some values lie in columns of their own: leave the column out, or "
+                "use spark.read.parquet"
+            )
         case pa.StructType():
             names = [f.name.lower() for f in array.type]
             children = []

@@ -53,10 +53,9 @@ from secateur.pruning.predicate.nodes import (
     integer,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
-from secateur.pruning.predicate.syntax import call_of, has_only, longhand
+from secateur.pruning.predicate.syntax import call_of, has_only, longhand, with_variant_paths
 from secateur.pruning.predicate.trees import preorder, rebuilt
 from secateur.pruning.predicate.value_lists import compact
-from secateur.pruning.predicate.variant_paths import with_calls
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -160,7 +159,7 @@ def _tree(text: str) -> exp.Expression:
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
     _require_condition_on_rows(tree)
-    return with_calls(tree)  # type: ignore[return-value]
+    return with_variant_paths(tree)  # type: ignore[return-value]
 
 
 def _read(text: str) -> Predicate:

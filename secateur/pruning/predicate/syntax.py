@@ -1,4 +1,4 @@
-"""Expand shorthand syntax: operators that are functions, tuples, and LIKE with many patterns.
+"""Expand shorthand syntax: operators that are functions, paths into VARIANT, tuples, and LIKE with many patterns.
 
 Everything here maps one sqlglot syntax tree to another, or to a function's name and arguments.
 
@@ -8,9 +8,13 @@ cannot be grouped differently.
 
 from __future__ import annotations
 
+import re
 from functools import reduce
+from typing import Any
 
 from sqlglot import exp
+
+from secateur.errors import InvalidPredicate
 
 _ON_BITS: dict[type[exp.Expression], str] = {
     exp.DPipe: "concat",
@@ -20,6 +24,8 @@ _ON_BITS: dict[type[exp.Expression], str] = {
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
 }
+_COMPARING = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WHOLE = (exp.Paren, exp.Literal, exp.Column, exp.Anonymous, exp.Cast, exp.Boolean, exp.Null, exp.Case, exp.Trim)
 
 
@@ -113,3 +119,48 @@ def _or(left: exp.Expression, right: exp.Expression) -> exp.Expression:
 def has_only(node: exp.Expression, *names: str) -> bool:
     """Return whether a syntax-tree node has no arguments except these."""
     return all(name in names for name, value in node.args.items() if value not in (None, False, []))
+
+
+def with_variant_paths(tree: exp.Condition) -> exp.Condition:
+    """Replace paths by calls of ``variant_get``. Raises InvalidPredicate for a path or a comparison that Spark refuses.
+
+    sqlglot takes a path for one into JSON text, which has another meaning.
+    """
+    if tree.find(exp.JSONExtract) is None:
+        return tree
+    for node in tree.find_all(exp.JSONExtract):
+        _require_type(node)
+    changed: Any = tree.transform(lambda node: _variant_get(node) if isinstance(node, exp.JSONExtract) else node)
+    return changed
+
+
+def _require_type(node: exp.JSONExtract) -> None:
+    operator = node.parent
+    while isinstance(operator, exp.Paren):
+        operator = operator.parent
+    if isinstance(operator, _COMPARING):
+        text = f"{node.this.sql('spark')}:{_variant_path(node)[2:]}"
+        raise InvalidPredicate(f"{text} is VARIANT, which does not compare: say its type, as in {text}::int")
+
+
+def _variant_get(node: exp.JSONExtract) -> exp.Expression:
+    return exp.Anonymous(this="variant_get", expressions=[node.this, exp.Literal.string(_variant_path(node))])
+
+
+def _variant_path(node: exp.JSONExtract) -> str:
+    parts = node.expression.expressions if isinstance(node.expression, exp.JSONPath) else [None]
+    return "$" + "".join(_path_step(part) for part in parts if not isinstance(part, exp.JSONPathRoot))
+
+
+def _path_step(part: exp.Expression | None) -> str:
+    match part:
+        case exp.JSONPathKey(this=str(name)) if _PLAIN_NAME.fullmatch(name):
+            return f".{name}"
+        case exp.JSONPathKey(this=str(name)) if "'" not in name:
+            return f"['{name}']"
+        case exp.JSONPathSubscript(this=int(index)) if index >= 0:
+            return f"[{index}]"
+        case _:
+            raise InvalidPredicate(
+                "a path into VARIANT has names without quotes and whole numbers: payload:items[0].id"
+            )
