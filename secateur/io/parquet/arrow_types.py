@@ -185,7 +185,7 @@ def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
         case pa.StructType() if pa.types.is_struct(array.type) and _is_shredded(array.type):
             raise UnsupportedTable(
                 "only Spark reads a VARIANT of which some values lie in columns of their own: leave the column out, or "
-                "use spark.read.parquet"
+                "use to_spark(spark, via='native')"
             )
         case pa.StructType():
             names = [f.name.lower() for f in array.type]
