@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from secateur.index.model import is_variant
 from secateur.index.naming import ByFieldId
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA
@@ -51,8 +52,8 @@ def choose_read_path(scan: PlannedScan, fields: Sequence[pa.Field] | None = None
     """
     if asks_hidden_metadata(scan):
         return ReadPath("native", "only Spark's own reader has all of `_metadata`")
-    if needs_collations(scan, scan.opened.schema if fields is None else fields):
-        return ReadPath("native", "only Spark's own reader keeps the collations of strings")
+    if needs_sparks_reader(scan, scan.opened.schema if fields is None else fields):
+        return ReadPath("native", "only Spark's own reader keeps collations of strings, and VARIANT")
     bytes_ = int(surviving_bytes(scan).sum())
     if bytes_ <= LOCAL_BYTES and len(scan.file_ordinals) <= MOST_LOCAL_FILES:
         return ReadPath("local", f"{human_bytes(bytes_)} survive, which the driver reads without a Spark job")
@@ -66,15 +67,15 @@ def _whole(scan: PlannedScan) -> int:
     return int(scan.opened.listing.size[scan.file_ordinals].sum())
 
 
-def needs_collations(scan: PlannedScan, fields: Iterable[pa.Field]) -> bool:
-    """Return whether the predicate uses strings with a collation, or some fields contain them."""
-    return asks_a_collation(scan) or any(holds_collation(field.type) for field in fields)
+def needs_sparks_reader(scan: PlannedScan, fields: Iterable[pa.Field]) -> bool:
+    """Return whether the predicate uses strings with a collation or VARIANT, or some fields contain them."""
+    return asks_only_spark(scan) or any(only_spark_keeps(field.type) for field in fields)
 
 
-def asks_a_collation(scan: PlannedScan) -> bool:
-    """Return whether the predicate uses strings with a collation, which only Spark's own reader preserves."""
+def asks_only_spark(scan: PlannedScan) -> bool:
+    """Return whether the predicate uses strings with a collation or VARIANT, which only Spark's own reader keeps."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
-    return any(holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
+    return any(only_spark_keeps(field.type) for leaf in unsupported for field in leaf.fields)
 
 
 def asks_hidden_metadata(scan: PlannedScan) -> bool:
@@ -97,10 +98,12 @@ def _hidden_metadata(scan: PlannedScan) -> set[str]:
     return {path[-1] for path in paths if path[0] == METADATA and path[-1] not in known}
 
 
-def holds_collation(type_: pa.DataType) -> bool:
-    """Return whether a type is that of strings with a collation, or of arrays or maps of them."""
+def only_spark_keeps(type_: pa.DataType) -> bool:
+    """Return whether a type is, or contains, that of strings with a collation, or VARIANT."""
+    if pa.types.is_struct(type_) and is_variant(type_):
+        return True
     inner = [type_.field(i).type for i in range(type_.num_fields)]
-    return type_ == COLLATED or any(map(holds_collation, inner))
+    return type_ == COLLATED or any(map(only_spark_keeps, inner))
 
 
 def is_read_by_spark(scan: PlannedScan) -> bool:

@@ -24,7 +24,7 @@ from secateur.index.build.spark_tasks import task_count
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import PrunedBlocks, from_keys, reading_of
-from secateur.io.scan.read_path import asks_a_collation
+from secateur.io.scan.read_path import asks_only_spark
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.spark.to_spark import one_partition_each
 from secateur.pruning.predicate.bound import columns
@@ -77,7 +77,9 @@ def matches_left_out(spark: SparkSession, asked: Sequence[Asked]) -> Proof:
     StalePlan, UnsupportedTable.
     """
     collated = {
-        i: "it asks a collation" for i, plan_to_check in enumerate(asked) if asks_a_collation(plan_to_check.plan)
+        i: "it asks a collation or a VARIANT"
+        for i, plan_to_check in enumerate(asked)
+        if asks_only_spark(plan_to_check.plan)
     }
     numbers = [i for i, plan_to_check in enumerate(asked) if len(plan_to_check.excluded) and i not in collated]
     if not numbers:

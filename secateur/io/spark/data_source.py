@@ -39,7 +39,7 @@ from pyspark.sql.types import StructType
 from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import Settings, plan_scan
-from secateur.io.scan.read_path import holds_collation
+from secateur.io.scan.read_path import only_spark_keeps
 from secateur.io.spark.file_reader import arrow_schema, spark_schema
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
 from secateur.io.spark.stream_offsets import Limits
@@ -90,10 +90,10 @@ class SecateurDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the table's schema. Raises UnsupportedTable for strings with a collation, which would lose it."""
         table = open_snapshot_of(opened(self._location), known_zone("UTC"), Faults())
-        collated = [field.name for field in table.schema if holds_collation(field.type)]
+        collated = [field.name for field in table.schema if only_spark_keeps(field.type)]
         if collated:
             raise UnsupportedTable(
-                f'{", ".join(collated)} has a collation, which format("secateur") does not keep: '
+                f'{", ".join(collated)} has a collation or is VARIANT, which format("secateur") does not keep: '
                 "use secateur.dataframe(), or give a schema without it"
             )
         return spark_schema(table.schema)

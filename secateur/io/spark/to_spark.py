@@ -36,13 +36,13 @@ from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.read_path import (
-    asks_a_collation,
     asks_hidden_metadata,
+    asks_only_spark,
     asks_splits,
     choose_read_path,
-    holds_collation,
     is_read_by_spark,
-    needs_collations,
+    needs_sparks_reader,
+    only_spark_keeps,
 )
 from secateur.io.scan.row_places import places_among
 from secateur.io.scan.surviving_blocks import surviving_bytes
@@ -100,8 +100,8 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
         raise ValueError(f"via={via!r} does not read {', '.join(sorted(places))}: use 'local' or 'blocks'")
     if places and read_path == "native":
         read_path = "blocks"
-    if needs_collations(scan, fields) and not (read_path == "native" and is_read_by_spark(scan)):
-        _refuse_collations(scan, fields)
+    if needs_sparks_reader(scan, fields) and not (read_path == "native" and is_read_by_spark(scan)):
+        _refuse_what_only_spark_keeps(scan, fields)
     if asks_hidden_metadata(scan) and not (read_path == "native" and is_read_by_spark(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} asks for fields of _metadata that only Spark's own reader knows (via='native'), "
@@ -119,12 +119,14 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
     return limited(scan, semi_joined(scan, frame.where(scan.sql))).select(*wanted)
 
 
-def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoReturn:
+def _refuse_what_only_spark_keeps(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoReturn:
     reads = "only Spark's own reader keeps it (via='native'), of a directory that it finds, without wildcards in names"
-    if asks_a_collation(scan):
-        raise UnsupportedPredicate(f"{brief(scan.written)} compares strings by a collation, and {reads}")
-    names = ", ".join(field.name for field in fields if holds_collation(field.type))
-    raise UnsupportedTable(f"{names} has a collation, and {reads}: leave it out of the columns, or use that read path")
+    if asks_only_spark(scan):
+        raise UnsupportedPredicate(f"{brief(scan.written)} asks a collation or a VARIANT, and {reads}")
+    names = ", ".join(field.name for field in fields if only_spark_keeps(field.type))
+    raise UnsupportedTable(
+        f"{names} has a collation or is VARIANT, and {reads}: leave it out of the columns, or use that read path"
+    )
 
 
 def _by(read_path: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
@@ -161,7 +163,7 @@ def _by_the_best(
     staged = _read_by_iceberg(scan, spark) if read_path == "blocks" and not is_own else None
     if staged is not None:
         return staged
-    needs_native = needs_collations(scan, fields) or asks_hidden_metadata(scan)
+    needs_native = needs_sparks_reader(scan, fields) or asks_hidden_metadata(scan)
     if read_path == "native" and not (needs_native or has_filesystem(spark, scan.opened.table.location)):
         read_path = "blocks"
     return _by(read_path, scan, spark, fields)
@@ -233,20 +235,20 @@ def _native(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
     Raises StalePlan if a file is gone or replaced, because Spark reads whatever is there; ValueError if Spark would
     read other files, or rows that an Iceberg table has deleted.
     """
-    is_collated = needs_collations(scan, fields)
+    is_kept_by_spark = needs_sparks_reader(scan, fields)
     files = np.arange(len(scan.paths)) if asks_splits(scan) else scan.file_ordinals
-    if not len(files) and not is_collated:
+    if not len(files) and not is_kept_by_spark:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     if isinstance(scan.opened.table, ParquetDirectory):
         scan.opened.table.require_listed(scan.opened.listing, files)
-    exact = None if is_collated else of_plan(scan, spark)
+    exact = None if is_kept_by_spark else of_plan(scan, spark)
     if exact is not None:
         return exact
     if not is_read_by_spark(scan):
         raise ValueError(
             "via='native' needs a directory of Parquet files that Spark finds by its location, without wildcards in it"
         )
-    return (with_collations if is_collated else by_files)(scan.opened, files, spark)
+    return (with_collations if is_kept_by_spark else by_files)(scan.opened, files, spark)
 
 
 def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:

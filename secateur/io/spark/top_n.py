@@ -15,7 +15,7 @@ from secateur.errors import EvaluationError, OldCalendar
 from secateur.index.build import spark_calls
 from secateur.io.scan.first_rows import FirstRows
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.scan.read_path import asks_hidden_metadata, needs_collations
+from secateur.io.scan.read_path import asks_hidden_metadata, needs_sparks_reader
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.order import OrderColumn
 from secateur.pruning.predicate.nodes import quoted_name
@@ -39,7 +39,7 @@ def _sorted(by: OrderColumn) -> Column:
 
 def found_here(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame | PlannedScan:
     """Return the first rows of the plan's order as found here; or if that takes too long, what is left of the plan."""
-    if scan.left_to_spark or needs_collations(scan, fields) or asks_hidden_metadata(scan):
+    if scan.left_to_spark or needs_sparks_reader(scan, fields) or asks_hidden_metadata(scan):
         return scan
     known = {field.name for field in fields}
     others = [scan.opened.readable_schema.field(name) for name in scan.named if name not in known]

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from secateur.errors import UnsupportedTable
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
-from secateur.io.scan.read_path import holds_collation, is_read_by_spark
+from secateur.io.scan.read_path import is_read_by_spark, only_spark_keeps
 from secateur.io.spark.file_reader import by_files, has_filesystem, with_collations
 from secateur.io.spark.planner.relation import of_table
 from secateur.io.spark.to_spark import is_ansi, to_spark
@@ -43,10 +43,10 @@ def _public(spark: SparkSession, plan: PlannedScan) -> DataFrame:
     Raises UnsupportedTable if a column has a collation and Spark would not find the same files by their names: only
     Spark's own reader keeps collations.
     """
-    if any(holds_collation(field.type) for field in plan.opened.schema):
+    if any(only_spark_keeps(field.type) for field in plan.opened.schema):
         if not is_read_by_spark(plan):
             raise UnsupportedTable(
-                f"{plan.opened.table.location} has collations, and names that Spark reads as patterns"
+                f"{plan.opened.table.location} has collations or VARIANT, and names that Spark reads as patterns"
             )
         return with_collations(plan.opened, plan.file_ordinals, spark)
     if is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location):

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.scan.read_path import holds_collation, is_found_by_spark
+from secateur.io.scan.read_path import is_found_by_spark, only_spark_keeps
 from secateur.io.spark.file_reader import has_filesystem, spark_schema
 from secateur.io.spark.planner.compiled import TABLE, compiled
 from secateur.io.spark.planner.planner import Planned, Planner
@@ -54,8 +54,8 @@ def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
         return "only directories of Parquet files are read by Spark's Parquet reader"
     if any_absolute(opened.listing.paths):
         return "some of its files lie elsewhere"
-    if any(holds_collation(field.type) for field in opened.schema):
-        return "a column has a collation, which only the files tell"
+    if any(only_spark_keeps(field.type) for field in opened.schema):
+        return "a column has a collation or is VARIANT, which only the files tell"
     if not is_found_by_spark(table) or not _is_plain(table):
         return "Spark may find other files by the table's location"
     return None if has_filesystem(spark, table.location) else "Spark has no library for the table's filesystem"
