@@ -57,6 +57,7 @@ class Workload:
     name: str
     description: str
     run: Callable[[Setting], Result]
+    has_jars: bool = False  # in its session: it gets a process of its own where others run before it
 
 
 WORKLOADS = (
@@ -91,7 +92,7 @@ WORKLOADS = (
     Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),
     Workload("ordered_postings", "ranges of an unordered double, beside bounds and pyarrow's scan", ordered_postings),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
-    Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
+    Workload("plan_delta", "prune() of a Delta table of 100,000 files, against deltalake and Delta", plan_delta, True),
     Workload("repeat", "a predicate asked again, in other processes too, and after a tenth was appended", repeat),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
@@ -113,12 +114,12 @@ WORKLOADS = (
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
-    Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql),
-    Workload("lookup_delta", "the same on Delta, by SQL and by a plan, beside Delta's own reader", lookup_delta),
-    Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark),
-    Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql),
-    Workload("count_sql", "count, min, max, sum and avg with a filter by plain SQL with enable()", count_sql),
-    Workload("session_overhead", "planning with enable(): no index, and an index of 100k files", session_overhead),
+    Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql, True),
+    Workload("lookup_delta", "the same on Delta, by SQL and by a plan, beside Delta's own reader", lookup_delta, True),
+    Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark, True),
+    Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql, True),
+    Workload("count_sql", "count, min, max, sum and avg with a filter by plain SQL with enable()", count_sql, True),
+    Workload("session_overhead", "planning with enable(): no index; an index of 100k files", session_overhead, True),
     Workload("scan_spark", "queries in Spark that need all of 20M rows", scan_spark),
     Workload("join_small_side", "20M rows in Spark joined with a few on an unclustered column", join_small_side),
     Workload("tpch_needles", "order keys and parts of comments in TPC-H, scale factor 0.1: blocks kept", tpch_needles),

@@ -1,30 +1,41 @@
-"""Opening a Delta table of 100,000 files, and planning over it, against the library `deltalake`.
+"""Opening a Delta table of 100,000 files, and planning over it, against the library `deltalake` and Delta in Spark.
 
-The log has statistics of every file, but only the file that a query looks for exists.
+The log has statistics of every file, but only the files that a query looks for exist.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
+import math
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import deltalake
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import secateur as sec
+from benchmarks.planning.scale_tables import changing
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.setting import Setting
-from benchmarks.timing import race
+from benchmarks.spark.sessions import delta_session, delta_trouble
+from benchmarks.timing import Timing, race
 from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_text
 
 FILES = 100_000
 ROWS = 1_000  # of a file
 COLUMNS = 8  # besides the one in the predicate
 FORMS = ("commit", "checkpoint")
+ONE_IN = 100  # goal: times as fast
+SCATTERED = {"c0": 2**0.5 % 1, "c1": 3**0.5 % 1, "c2": 5**0.5 % 1}  # columns in no order: steps, of all files
+SHARE = 0.01  # of the files, that one range keeps
+CALLS = 400  # until ranges come again
+DELTALAKE, DELTA = "fragments of deltalake's open dataset", "Delta's own planning in Spark"
 
 
 def open_delta(setting: Setting) -> Result:
@@ -32,7 +43,7 @@ def open_delta(setting: Setting) -> Result:
     n = setting.scaled(FILES)
     ratios: list[Ratio] = []
     for form in FORMS:
-        path = str(setting.prepared(f"delta-{form}-{n}", partial(_write, n=n, form=form)))
+        path = str(setting.prepared(f"delta-files-{form}-{n}", partial(_write, n=n, form=form)))
         handle = sec.open_table(path)
         ours, again, theirs = race(
             [
@@ -51,35 +62,98 @@ def open_delta(setting: Setting) -> Result:
 
 
 def plan_delta(setting: Setting) -> Result:
-    """One file kept by the log's statistics, without an index: with the table open, and from its directory."""
+    """Files kept by the log's statistics, without an index: by one value, and by three ranges in no order.
+
+    Another value and other ranges in every call; with the table open, and once from its directory.
+    """
     n = setting.scaled(FILES)
-    path = str(setting.prepared(f"delta-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
-    value = _asked(n) * ROWS + 7
-    predicate, expression = f"id = {value}", ds.field("id") == value
-    handle = sec.open_table(path)
-    dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
-    plan, cold, fragments = race(
-        [
-            lambda: sec.prune(handle, predicate),
-            lambda: sec.prune(sec.open_table(path), predicate),
-            lambda: list(dataset.get_fragments(filter=expression)),
-        ],
-        setting.repetitions,
-    )
-    kept = {
-        "secateur": len(sec.prune(handle, predicate).files),
-        "deltalake": len(list(dataset.get_fragments(filter=expression))),
-    }
-    reference = "fragments of deltalake's open dataset"
-    ratios = (
-        timed("prune() of an open table", plan, reference, fragments),
-        timed("open_table() and prune()", cold, reference, fragments),
-    )
-    return Result({"files": n}, ratios, (Kept("delta", predicate, "files", n, 1, kept),))
+    path = str(setting.prepared(f"delta-files-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
+    handle, dataset = sec.open_table(path), deltalake.DeltaTable(path).to_pyarrow_dataset()
+    ratios: list[Ratio] = []
+    kept: list[Kept] = []
+    with delta_session() as spark:
+        trouble = delta_trouble(spark)
+        for name, windows in (("one value", _value), ("three ranges", _ranges)):
+
+            def planned(call: int, windows: Windows = windows) -> int:
+                return len(sec.prune(handle, _in_sql(windows(n, call))).files)
+
+            def cold(call: int, windows: Windows = windows) -> int:
+                return len(sec.prune(sec.open_table(path), _in_sql(windows(n, call))).files)
+
+            def fragments(call: int, windows: Windows = windows) -> int:
+                return len(list(dataset.get_fragments(filter=_in_arrow(windows(n, call)))))
+
+            def scanned(call: int, windows: Windows = windows) -> int:
+                frame = spark.read.format("delta").load(path).where(_in_sql(windows(n, call)))
+                return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+            raced = [planned, cold, fragments, *([] if trouble else [scanned])]
+            ours, ours_cold, *peers = race([changing(contender) for contender in raced], setting.repetitions)
+            ratios += _beside(name, ours, ours_cold, peers)
+            counts = {"secateur": planned(0), "deltalake": fragments(0)}
+            kept.append(Kept("delta", _in_sql(windows(n, 0)), "files", n, _ideal(n, windows(n, 0)), counts))
+    return Result({"files": n}, tuple(ratios), tuple(kept), (trouble,) if trouble else ())
+
+
+def _beside(name: str, plan: Timing, cold: Timing, peers: list[Timing]) -> list[Ratio]:
+    """The ratios of a plan to every peer that was raced."""
+    named = list(zip((DELTALAKE, DELTA), peers, strict=False))
+    open_table = [timed(f"prune() of an open table, {name}", plan, peer, time, 1 / ONE_IN) for peer, time in named]
+    return [*open_table, *(timed(f"open_table() and prune(), {name}", cold, peer, time) for peer, time in named)]
+
+
+Windows = Callable[[int, int], dict[str, tuple[int, int]]]
+
+
+def _value(n: int, call: int) -> dict[str, tuple[int, int]]:
+    """A value of `id` in every call, all in one file."""
+    value = _asked(n) * ROWS + call % ROWS
+    return {"id": (value, value)}
+
+
+def _ranges(n: int, call: int) -> dict[str, tuple[int, int]]:
+    """A range of every column in no order, each around the values of one file."""
+    half = int(n * ROWS * SHARE / 2)
+    middles = {name: int(_lowers(name, n)[_asked(n)]) + ROWS // 2 for name in SCATTERED}
+    return {name: (middle - half - call % CALLS, middle + half - call % CALLS) for name, middle in middles.items()}
+
+
+def _in_sql(windows: dict[str, tuple[int, int]]) -> str:
+    return " AND ".join(f"{name} BETWEEN {low} AND {high}" for name, (low, high) in windows.items())
+
+
+def _in_arrow(windows: dict[str, tuple[int, int]]) -> ds.Expression:
+    first, *others = [(ds.field(name) >= low) & (ds.field(name) <= high) for name, (low, high) in windows.items()]
+    for other in others:
+        first &= other
+    return first
+
+
+def _ideal(n: int, windows: dict[str, tuple[int, int]]) -> int:
+    """How many files have bounds that meet all windows."""
+    return int(_meeting(n, windows).sum())
+
+
+def _meeting(n: int, windows: dict[str, tuple[int, int]]) -> np.ndarray:
+    """Which files have bounds that meet all windows: bool of shape (n,)."""
+    kept = np.ones(n, bool)
+    for name, (low, high) in windows.items():
+        lower = _lowers(name, n)
+        kept &= (lower <= high) & (lower + ROWS - 1 >= low)
+    return kept
+
+
+def _lowers(name: str, n: int) -> np.ndarray:
+    """The least value of a column in every file: multiples of a step with no divisor in common with their number."""
+    step = 1
+    if name in SCATTERED:
+        step = next(step for step in itertools.count(max(1, round(SCATTERED[name] * n))) if math.gcd(step, n) == 1)
+    return np.arange(n) * step % n * ROWS
 
 
 def _asked(n: int) -> int:
-    """The number of the file that exists."""
+    """The number of the file that is looked for."""
     return n // 2
 
 
@@ -88,20 +162,29 @@ def _write(path: Path, n: int, form: str) -> None:
     schema = pa.schema([(name, pa.int64()) for name in names])
     log = DeltaLog(path)
     log.commit(protocol(), metadata(schema_text(schema)))
-    log.commit(*(_add(path, i, names, is_there=i == _asked(n)) for i in range(n)))
+    lowers = {name: _lowers(name, n).tolist() for name in names}
+    looked_for = np.any(
+        [_meeting(n, windows(n, call)) for windows in (_value, _ranges) for call in range(CALLS)], axis=0
+    )
+    log.commit(
+        *(
+            _add(path, i, {name: column[i] for name, column in lowers.items()}, is_there=bool(looked_for[i]))
+            for i in range(n)
+        )
+    )
     if form == "checkpoint":
         log.checkpoint("classic")
         for version in range(log.version):
             log.path(version).unlink()
 
 
-def _add(path: Path, i: int, names: list[str], *, is_there: bool) -> Action:
+def _add(path: Path, i: int, lower: dict[str, int], *, is_there: bool) -> Action:
     name = f"part-{i:06d}-3f2c1a9e-7b7e-4e3b-9d0b.snappy.parquet"
     size = 1_000_000
     if is_there:
-        pq.write_table(pa.table({column: range(i * ROWS, (i + 1) * ROWS) for column in names}), path / name)
+        pq.write_table(pa.table({column: range(low, low + ROWS) for column, low in lower.items()}), path / name)
         size = (path / name).stat().st_size
-    lower, upper = dict.fromkeys(names, i * ROWS), dict.fromkeys(names, (i + 1) * ROWS - 1)
-    stats = {"numRecords": ROWS, "minValues": lower, "maxValues": upper, "nullCount": dict.fromkeys(names, 0)}
+    upper = {column: low + ROWS - 1 for column, low in lower.items()}
+    stats = {"numRecords": ROWS, "minValues": lower, "maxValues": upper, "nullCount": dict.fromkeys(lower, 0)}
     entry = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
     return {"add": {**entry, "stats": json.dumps(stats)}}

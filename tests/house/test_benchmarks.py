@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
+from benchmarks import __main__ as benchmarks_main
 from benchmarks import timing
 from benchmarks.__main__ import main
 from benchmarks.logs.log_tables import blocks_with
@@ -45,9 +47,10 @@ from benchmarks.planning.scale_tables import (
 from benchmarks.planning.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.reading import s3_lookup
 from benchmarks.results import Ratio, against
+from benchmarks.results import Result as Outcome
 from benchmarks.setting import Setting
 from benchmarks.timing import Timing, once, quartiles, race
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, Workload
 from secateur.demo.s3a import has_s3a
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
@@ -64,7 +67,7 @@ TINY = "0.002"
 IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
 OWN = {
     *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
-    *("keys_spark", "lookup_delta"),
+    *("keys_spark", "lookup_delta", "plan_delta"),
 }
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
@@ -197,6 +200,24 @@ def test_a_look_up_in_delta_gives_the_same_rows(delta: SparkSession, data: Path)
     assert [kept["kept"] for kept in result["kept"]] == [{"secateur": 1}]
 
 
+def test_three_ranges_keep_the_same_files_of_delta(spark: SparkSession, data: Path) -> None:
+    require_same_files(run_json("plan_delta", data))
+
+
+def test_three_ranges_are_planned_by_delta_too(delta: SparkSession, data: Path) -> None:
+    result = run_json("plan_delta", data)
+    require_same_files(result)
+    assert not result["notes"]
+    assert len({ratio["reference"] for ratio in result["ratios"]}) == 2
+
+
+def require_same_files(result: dict[str, Any]) -> None:
+    """Plans over a log keep the files whose bounds meet the predicate, and no others."""
+    check(result, "plan_delta")
+    for entry in result["kept"]:
+        assert set(entry["kept"].values()) == {entry["ideal"]}, entry
+
+
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:
     result = run_json("plan_synthetic", data)
     check(result, "plan_synthetic")
@@ -327,6 +348,23 @@ def test_names_are_unique_and_listed() -> None:
     assert len(set(names)) == len(names)
     listed = CliRunner().invoke(main, ["--list"])
     assert [line.split()[0] for line in listed.output.splitlines() if line.strip()] == names
+
+
+def _process(setting: Setting) -> Outcome:
+    """A workload that tells where it runs."""
+    return Outcome({"process": os.getpid()})
+
+
+def test_workloads_with_jars_have_processes_of_their_own(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM takes its jars when it starts; alone, a workload stays in the session that runs."""
+    workloads = [Workload(name, "", _process, has_jars) for name, has_jars in (("a", False), ("b", True), ("c", True))]
+    monkeypatch.setattr(benchmarks_main, "WORKLOADS", workloads)
+    done = json.loads(run("--json", data=data).stdout)
+    first, *others = [result["sizes"]["process"] for result in done["results"]]
+    assert first == os.getpid()
+    assert len({first, *others}) == 3
+    alone = json.loads(run("b", "--json", data=data).stdout)
+    assert alone["results"][0]["sizes"]["process"] == os.getpid()
 
 
 def test_tables_for_people(data: Path) -> None:

@@ -46,5 +46,7 @@ def test_every_read_path_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path
     assert done.returncode == 0, done.stderr[-20_000:]
     answers = json.loads(done.stdout.splitlines()[-1])
     assert answers.pop("session").startswith("pyspark.sql.connect")
-    assert len(answers) == len(PREDICATES) * (2 * len(READ_PATHS) + 2) + len(LOST_BY_PUSH_DOWN)
+    named = [what for what in answers if what.startswith("named: ")]
+    assert len(named) == 5
+    assert len(answers) == len(PREDICATES) * (2 * len(READ_PATHS) + 2) + len(LOST_BY_PUSH_DOWN) + len(named)
     assert [what for what, equal in answers.items() if not equal] == []

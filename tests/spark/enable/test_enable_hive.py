@@ -1,4 +1,4 @@
-"""``sec.enable`` in a session with Hive's catalog: its Parquet tables, and clients of a Thrift server by JDBC."""
+"""A session with Hive's catalog: Parquet tables under ``sec.enable`` and by name, and clients of a Thrift server."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def test_hive_tables_in_parquet_prune(session: dict[str, Any]) -> None:
     for query, seen in session["queries"].items():
         assert seen["on"] == seen["off"] != [], query
         assert seen["pruning"] == [seen["expected"]], query
+
+
+def test_tables_of_the_metastore_are_read_by_their_names(session: dict[str, Any]) -> None:
+    """With partitions at other places, and without what the metastore does not have."""
+    assert len(session["named"]) > 30
+    assert [what for what, is_right in session["named"].items() if not is_right] == []
 
 
 def test_clients_by_jdbc_get_pruned_queries(session: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import warnings
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
+from secateur.errors import TableNotFound, UnsupportedTable
 from secateur.java import require_java
 
 PREDICATES = (
@@ -31,6 +32,28 @@ READ_PATHS = ("auto", "local", "blocks", "native")
 def answer(frame: DataFrame) -> tuple[str, list[str]]:
     """The schema, and the rows in some order that depends on them alone."""
     return frame.schema.simpleString(), sorted(map(str, frame.collect()))
+
+
+def by_name(spark: SparkSession, root: str) -> dict[str, object]:
+    """What is right of tables by their names: a client learns of the catalog by SQL alone."""
+    spark.sql(f"CREATE TABLE flat USING parquet LOCATION '{root}-flat' AS SELECT * FROM parquet.`{root}`")
+    spark.sql(f"CREATE TABLE parts USING parquet PARTITIONED BY (k) LOCATION '{root}-parts' AS SELECT 1 AS id, 2 AS k")
+    spark.sql("CREATE VIEW looked_at AS SELECT 1 AS id")
+    seen: dict[str, object] = {}
+    for name in ("flat", "spark_catalog.default.flat"):
+        plan = sec.prune(sec.open_table(name, spark=spark), PREDICATES[0])
+        seen[f"named: {name}"] = answer(plan.to_spark(spark)) == answer(spark.table(name).where(PREDICATES[0]))
+    for name, refusal, reason in (
+        ("parts", UnsupportedTable, "the partitions of `parts` are in the catalog, which Spark Connect does not tell"),
+        ("looked_at", UnsupportedTable, "looked_at is a view"),
+        ("nothing", TableNotFound, "Spark's catalog has no table nothing"),
+    ):
+        try:
+            sec.open_table(name, spark=spark)
+            seen[f"named: {name}"] = False
+        except refusal as error:
+            seen[f"named: {name}"] = reason in str(error)
+    return seen
 
 
 def main(root: str) -> None:
@@ -52,6 +75,7 @@ def main(root: str) -> None:
             seen[f"{read_path}: {predicate}: columns"] = answer(narrow) == narrow_wanted
         source = spark.read.format("secateur").load(root).where(predicate)
         seen[f"format: {predicate}"] = answer(source) == wanted
+    seen.update(by_name(spark, root))
     frame = sec.dataframe(spark, table)
     for predicate in (*PREDICATES, *LOST_BY_PUSH_DOWN):
         spark.conf.set(PUSH_DOWN, "false")
