@@ -54,7 +54,7 @@ demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: request
 demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
 	$(BIN)/secateur demo --local
 
-test: lint types oldest spark35 $(if $(NPM),azurite) ## every check: lint, types, and the tests, in their quick profile
+test: lint types oldest spark35 $(VENV)/classes.jsa $(if $(NPM),azurite) ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python $(SHARED)
 
 test-fast: $(STAMP) ## the tests that need no JVM, with few examples: the loop in which one works
@@ -160,3 +160,8 @@ $(STAMP) $(OLDEST)/.installed $(SPARK35)/.installed: pyproject.toml constraints.
 	@$(@D)/bin/python -c 'import sys; from secateur.java import find_java; sys.exit(find_java() is None)' \
 	    || { echo "no Java of version 17 or newer: installing one"; $(install) -e ".[java]"; }
 	@touch $@
+
+# The classes of Spark, which the many JVMs of the tests then need not parse. Those of other versions are too few for it.
+$(VENV)/classes.jsa: $(STAMP) tests/support/programs/share_classes.py
+	@rm -f $@
+	@$(@D)/bin/python -m tests.support.programs.share_classes $@ >/dev/null 2>&1 || touch $@
