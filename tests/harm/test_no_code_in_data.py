@@ -1,12 +1,14 @@
 """Index files are data, never code: nothing in the package can turn bytes into code or objects of any class.
 
 The one exception is what Spark does itself: closures and tasks go from driver to executors through Spark's own
-cloudpickle, over Spark's own connections. `io/spark/source_tasks.py` packs what it gives Spark in a task with the same.
+cloudpickle, over Spark's own connections. `io/spark/source_tasks.py` packs what it gives Spark in a task with the same,
+and `planner/python_lists.py` packs a function of PySpark's, to know its bytes.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -25,16 +27,21 @@ UNPICKLERS = (
     "yaml",
     "jsonpickle",
 )
-SPARKS_OWN = {"secateur/io/spark/source_tasks.py": "pyspark.cloudpickle"}  # where Spark's cloudpickle is used
+SPARKS_OWN = {  # where Spark's own serializers pack
+    "secateur/io/spark/source_tasks.py": {"pyspark.cloudpickle"},
+    "secateur/io/spark/planner/python_lists.py": {
+        "pyspark.serializers.BatchedSerializer",
+        "pyspark.serializers.CloudPickleSerializer",
+    },
+}
 CODE = {"eval", "exec", "compile", "__import__"}
 
 
 def offences(module: Module) -> Iterator[str]:
     for line, imported in imports(module):
-        allowed = SPARKS_OWN.get(module.file)
-        if any(is_in(imported, unpickler) for unpickler in UNPICKLERS) or is_in(imported, "pyspark.serializers"):
-            yield f"{module.file}:{line}: {imported}"
-        if is_in(imported, "pyspark.cloudpickle") and allowed != imported:
+        packs = is_in(imported, "pyspark.serializers") or is_in(imported, "pyspark.cloudpickle")
+        unpacks = any(is_in(imported, unpickler) for unpickler in UNPICKLERS)
+        if unpacks or (packs and imported not in SPARKS_OWN.get(module.file, ())):
             yield f"{module.file}:{line}: {imported}"
     for node in ast.walk(module.tree):
         match node:
@@ -77,6 +84,8 @@ def test_what_unpickles_or_runs_is_found(source: str) -> None:
     assert list(offences(module))
 
 
-def test_only_the_data_source_packs_with_sparks_cloudpickle() -> None:
-    file = "secateur/io/spark/source_tasks.py"
-    assert list(offences(Module(ROOT / file, file, ast.parse("from pyspark import cloudpickle")))) == []
+@pytest.mark.parametrize("file", SPARKS_OWN)
+def test_where_sparks_own_serializers_pack_nothing_is_unpacked(file: str) -> None:
+    source = (ROOT / file).read_text()
+    assert list(offences(Module(ROOT / file, file, ast.parse(source)))) == []
+    assert not re.search(r"(pickle|Serializer\(\))\.loads?\(", source)

@@ -62,7 +62,7 @@ def lives(server: AzureServer | GoogleServer, folder: str) -> None:
     assert ids(server.uri(folder), "id IN (5, 999, 1005)") == [5, 999]
     sec.build_index(sec.open_table(server.uri(folder)), bloom=["id"])
     plan = sec.prune(server.uri(folder), "id = 5", strict=True)
-    assert (plan.report.index, len(plan.blocks), plan.count()) == ("snapshot 1, 1 segments, covers 1 of 1 files", 1, 1)
+    assert (plan.report.index, len(plan.blocks), plan.count()) == ("snapshot 1, 1 segment, covers 1 of 1 file", 1, 1)
     write(server.filesystem, f"{BUCKET}/{folder}/b.parquet", 1000)
     assert ids(server.uri(folder), "id IN (5, 1005)") == [5, 1005]
     table = sec.open_table(server.uri(folder))

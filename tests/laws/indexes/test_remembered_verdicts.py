@@ -23,6 +23,7 @@ from secateur.io.scan import late_materialization
 from secateur.io.scan.late_materialization import RowCondition
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY
 from secateur.io.tables.table import Table
+from secateur.pruning.report import counted
 from secateur.scan import Scan
 from tests.support.drawn.row_histories import HISTORIES
 from tests.support.profiles import by_profile, examples
@@ -106,7 +107,8 @@ def test_what_was_asked_once_reads_no_block_without_a_match(lake: Lake, sql: str
     plan = sec.prune(table, sql)
     assert len(plan.survivors.blocks) == 16 - nothing
     (stage,) = [stage for stage in plan.report.stages if stage.name == "remembered"]
-    assert stage.notes == (f"earlier reads found no match in {stage.before.blocks - stage.after.blocks} blocks",)
+    refuted = counted(stage.before.blocks - stage.after.blocks, "block")
+    assert stage.notes == (f"earlier reads found no match in {refuted}",)
     assert ids(plan.to_arrow(["rid"])) == lake.matching(sql)
     lake.write("more.parquet", 24, evens(lake.rng))
     assert survivors(table, sql) <= 16 - nothing + 4, "of what was appended every block is read"

@@ -224,7 +224,7 @@ def test_a_file_of_s3_that_is_overwritten_by_as_many_bytes(s3: S3Server) -> None
     put(ALL)
     opened = sec.open_table(f"{s3.bucket}/overwritten", filesystem=filesystem)
     build(opened)
-    assert (covered(opened), ids(opened, "id = 5")) == ("1 of 1 files", [5])
+    assert (covered(opened), ids(opened, "id = 5")) == ("1 of 1 file", [5])
     put(range(20, 30))
     assert ids(opened, "id = 25 OR id = 5") == [25]
 
