@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
@@ -72,6 +74,21 @@ def test_a_program_that_knows_nothing_of_it(spark: SparkSession, lake: str, tmp_
     assert "IndexPruning: 1 of 10 row groups" in out.read_text()
     sec.disable(spark)
     assert pruning(SparkSession.builder.getOrCreate().read.parquet(lake).where("id = 5")) == []
+
+
+def test_a_program_under_spark_submit(spark: SparkSession, lake: str, tmp_path: Path) -> None:
+    """Which takes only files that end in .py."""
+    (tmp_path / "command.py").write_text("from secateur.cli import main\nmain()\n")
+    (tmp_path / "app.py").write_text(PROGRAM)
+    out = tmp_path / "plan.txt"
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+        environment.pop(name, None)
+    command = [str(submit), "--master", "local[1]", str(tmp_path / "command.py"), "run", str(tmp_path / "app.py")]
+    done = subprocess.run([*command, lake, str(out)], env=environment, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "IndexPruning: 1 of 10 row groups" in out.read_text()
 
 
 def test_settings_without_a_value_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -79,7 +80,37 @@ def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: s
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     rows = leaf.metrics().apply("numOutputRows").value()
     assert 0 < rows < 500
+    shown = {name: leaf.metrics().apply(f"secateur{name}").value() for name in ("Kept", "All", "KeptBytes", "AllBytes")}
+    assert (shown["Kept"], shown["All"]) == (kept, all_)
+    assert 0 < shown["KeptBytes"] < shown["AllBytes"] / 5
+    assert 0 <= leaf.metrics().apply("secateurMillis").value() < 60_000
     assert sec.last_plans(iceberg)[-1].plan is not None
+
+
+def test_a_past_by_its_time(iceberg: SparkSession, table: str) -> None:
+    times = iceberg.sql(f"SELECT string(committed_at) FROM {table}.snapshots ORDER BY committed_at").collect()
+    query = f"SELECT id FROM {table} TIMESTAMP AS OF '{times[1][0]}' WHERE id IN (5, 1500)"  # before rows were deleted
+    require_same(iceberg, query)
+    frame = iceberg.sql(query)
+    assert sorted(row.id for row in frame.collect()) == [5, 1500]
+    assert [said.split(" of ")[0] for said in pruning(frame)] == ["2"]
+
+
+def test_the_catalog_of_the_session(iceberg: SparkSession, table: str, tmp_path: Path) -> None:
+    session = iceberg.newSession()
+    catalog = "spark.sql.catalog.spark_catalog"
+    session.conf.set(catalog, "org.apache.iceberg.spark.SparkSessionCatalog")
+    session.conf.set(f"{catalog}.type", "hadoop")
+    session.conf.set(f"{catalog}.warehouse", str(tmp_path))
+    session.sql(f"CREATE TABLE default.unqualified USING iceberg TBLPROPERTIES ({SMALL}) AS SELECT * FROM {table}")
+    (metadata,) = tmp_path.glob("default/unqualified/metadata/v1.metadata.json")
+    sec.build_index(sec.open_table(str(metadata)), spark=session, sort_key=["id"])
+    sec.enable(session)
+    query = "SELECT * FROM unqualified WHERE id BETWEEN 7 AND 9"
+    require_same(session, query)
+    kept, all_ = map(int, pruning(session.sql(query))[0].split(" of "))
+    assert kept < all_
+    session.sql("DROP TABLE default.unqualified")
 
 
 def test_joins_are_planned_by_what_is_left(iceberg: SparkSession, table: str) -> None:

@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 import secateur as sec
@@ -147,6 +149,23 @@ def test_python_that_does_not_answer(spark: SparkSession, root: Path, monkeypatc
         planned.set()
         assert [row.id for row in frame.collect()] == [5]
         assert reasons(spark)[-1] == "Python did not answer within 300 ms"
+
+
+def test_python_that_is_gone(spark: SparkSession, root: Path) -> None:
+    """The queries of a server's clients go on when its Python has ended: nobody answers where it listened."""
+    server: Any = JavaObject("GATEWAY_SERVER", spark.sparkContext._gateway._gateway_client)
+    client = server.getCallbackClient()
+    address, port = client.getAddress(), client.getPort()
+    with new_rule(spark):
+        assert pruning(spark.read.parquet(str(root)).where("id = 5")) == ["1 of 4"]
+        server.resetCallbackClient(address, 1)
+        try:
+            assert ids(spark, root, "id = 6") == [6]
+            assert pruning(spark.read.parquet(str(root)).where("id = 7")) == []
+            assert "Error while obtaining a new communication channel" in reasons(spark)[-1]
+        finally:
+            server.resetCallbackClient(address, port)
+        assert pruning(spark.read.parquet(str(root)).where("id = 7")) == ["1 of 4"]
 
 
 def test_an_index_that_is_built_later_is_found(
