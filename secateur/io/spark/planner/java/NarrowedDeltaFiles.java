@@ -2,6 +2,7 @@ package secateur;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
@@ -12,22 +13,30 @@ import scala.collection.immutable.Seq;
  * The files of a scan of Delta's, without some that cannot match.
  *
  * It is one of Delta's own file indexes, because Delta applies deletion vectors to no others. Whatever files Delta
- * chooses, for these or for other filters, only those leave that are named here.
+ * chooses, for these or for other filters, only those leave that are named here; `chosen` are all that are left, or null
+ * if Delta chooses.
  */
 final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned {
+    final Map ranges; // path -> edges of what is read of a file; files that are read whole are not in it
     private final String location, text;
     private final long number, size;
+    private final Object reply; // what Python said of the files: equal replies read the same
     private final Set dead; // paths as in the log
+    private final Seq chosen;
 
     NarrowedDeltaFiles(
-            PreparedDeltaFileIndex index, String location, String text, long number, Set dead, long size) {
+            PreparedDeltaFileIndex index, String location, FilesReply told, Object reply, Set dead, Seq chosen,
+            Map ranges, long size) {
         super(
             index.spark(), index.deltaLog(), index.path(), index.catalogTableOpt(), index.preparedScan(),
             index.versionScanned());
         this.location = location;
-        this.text = text;
-        this.number = number;
+        this.text = told.text;
+        this.number = told.number;
+        this.reply = reply;
         this.dead = dead;
+        this.chosen = chosen;
+        this.ranges = ranges;
         this.size = size;
     }
 
@@ -38,6 +47,7 @@ final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned 
     public long number() { return number; }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
+        if (chosen != null) return chosen;
         List kept = new ArrayList();
         for (Iterator all = super.matchingFiles(partitionFilters, dataFilters).iterator(); all.hasNext();) {
             AddFile file = (AddFile) all.next();
@@ -50,7 +60,8 @@ final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned 
 
     public boolean equals(Object other) {
         return other instanceof NarrowedDeltaFiles && super.equals(other)
-            && dead.equals(((NarrowedDeltaFiles) other).dead);
+            && (chosen == null) == (((NarrowedDeltaFiles) other).chosen == null)
+            && reply.equals(((NarrowedDeltaFiles) other).reply);
     }
 
     public int hashCode() { return super.hashCode(); }
