@@ -2,6 +2,7 @@ package secateur;
 
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -102,9 +103,18 @@ final class FileRanges {
             for (int i = 0; i < edges.length; i += 2) {
                 long start = Math.max(first, edges[i]), stop = Math.min(last, edges[i + 1]);
                 if (start >= stop) continue;
-                found.add(start == first && stop == last ? task : Reflected.part(task, start, stop - start));
+                found.add(start == first && stop == last ? task : part(task, start, stop - start));
             }
         }
         return found;
+    }
+
+    private static Object part(FileScanTask task, long start, long length) throws Exception {
+        Class made = Class.forName(
+            "org.apache.iceberg.BaseFileScanTask$SplitScanTask", true, FileScanTask.class.getClassLoader());
+        Constructor constructor = made.getDeclaredConstructor(
+            new Class[] {Long.TYPE, Long.TYPE, FileScanTask.class});
+        constructor.setAccessible(true);
+        return constructor.newInstance(new Object[] {Long.valueOf(start), Long.valueOf(length), task});
     }
 }

@@ -1,12 +1,10 @@
 package secateur;
 
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
-import org.apache.iceberg.FileScanTask;
 import org.apache.spark.sql.connector.read.InputPartition;
 
-/** Access to members of Iceberg's that are not public. */
+/** Access to members that are not public. It names no class of Iceberg's: all sessions use it. */
 final class Reflected {
     static Object call(Object target, String name) throws Exception {
         for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {
@@ -36,14 +34,5 @@ final class Reflected {
         Field field = partition.getClass().getDeclaredField("taskGroup");
         field.setAccessible(true);
         return field;
-    }
-
-    static Object part(FileScanTask task, long start, long length) throws Exception {
-        Class made = Class.forName(
-            "org.apache.iceberg.BaseFileScanTask$SplitScanTask", true, FileScanTask.class.getClassLoader());
-        Constructor constructor = made.getDeclaredConstructor(
-            new Class[] {Long.TYPE, Long.TYPE, FileScanTask.class});
-        constructor.setAccessible(true);
-        return constructor.newInstance(new Object[] {Long.valueOf(start), Long.valueOf(length), task});
     }
 }
