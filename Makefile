@@ -39,7 +39,8 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py \
-    enable/test_enable_delta_aggregates.py test_reclustering_delta.py)  # whose jar no other session gets
+    enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py \
+    test_reclustering_delta.py)  # whose jar no other session gets
 NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_in_delta_gives_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
 

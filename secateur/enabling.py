@@ -56,8 +56,8 @@ def enable(
     Soundness
     ---------
     Spark lists the files and reads all of them, except row groups that the index proves to have no match. A file that
-    does not match its index entry in path, length and modification time is read whole. For a Delta table, whole files
-    are left out after Delta has chosen its files; deletion vectors stay Delta's. A relation that is not fully
+    does not match its index entry in path, length and modification time is read whole. A Delta table is read in the
+    version that Delta has opened; deletion vectors stay Delta's. A relation that is not fully
     understood is left unchanged (options that change what is read, buckets, hidden columns, streams); so is a query
     with samples or expressions that depend on how rows are partitioned, and a query in which anything fails.
     """

@@ -2,32 +2,41 @@
 
 Java sends the files that Delta has chosen for a scan (DeltaRelation.java), once, and refers to them by a digest
 afterwards. Sound: both sides have read the same version of the same table; a file that is not found in it here is kept.
+Where Delta has chosen none yet, files that are left are named here as the log names them.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from secateur.arrays import from_numpy
 from secateur.errors import SecateurError
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Reading, Rest
 from secateur.io.spark.planner.protocol import figures_of, text_of
+from secateur.io.spark.planner.splits import byte_ranges
 from secateur.io.tables.delta.actions import decoded_paths
 from secateur.io.tables.delta.log_files import LOG_DIRECTORY
+from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
+from secateur.io.tables.places import is_absolute
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.report import Faults
 
 LOG = f"/{LOG_DIRECTORY}"  # ends the location by which Java looks an index up
+FEW_FILES, ONE_IN = 100, 10  # files that are named from here: so few, or one in so many of the version's
+_RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("stop", ">i8")])
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class LoggedFiles:
     id: str  # of the table, as its metadata has it
     version: int
     columns: StructType
-    paths: pa.Array
+    paths: pa.Array | None  # None if Delta has chosen none yet
 
 
 def logged_files(data: bytes) -> LoggedFiles:
@@ -47,7 +56,8 @@ def logged_files(data: bytes) -> LoggedFiles:
     location, id_ = reader.text(), reader.text()
     (version,) = struct.unpack(">q", reader.bytes(8))
     columns = StructType.fromJson(json.loads(reader.text()))
-    return LoggedFiles(location, id_, version, columns, reader.texts(reader.number()))
+    n = reader.number()
+    return LoggedFiles(location, id_, version, columns, None if n < 0 else reader.texts(n))
 
 
 def open_version(table: DeltaTable, version: int) -> DeltaTable:
@@ -70,7 +80,11 @@ def opened(table: DeltaTable, files: LoggedFiles, zone_name: str) -> OpenedTable
 
 
 def listed(files: LoggedFiles, scan: PlannedScan) -> Reading:
-    """Return what Delta reads of a plan, of the files that it has chosen: a file with a block to read is read whole."""
+    """Return what Delta reads of a plan, of the files that it has chosen: files are left out whole.
+
+    Sound: of a file with a block to read, all blocks that can match stay in the plan. So it is right whether Delta then
+    reads their ranges or, as with deletion vectors, the whole file.
+    """
     file = scan.survivors.blocks.file
     read = replace(scan, survivors=scan.survivors.take(np.flatnonzero(np.isin(file, _ordinals(files, scan)))))
     of_block = read.survivors.blocks.file
@@ -79,17 +93,74 @@ def listed(files: LoggedFiles, scan: PlannedScan) -> Reading:
 
 def _ordinals(files: LoggedFiles, scan: PlannedScan) -> np.ndarray:
     """Return the number of every file of a request in the version; -1 for one that it does not have."""
+    assert files.paths is not None, "the request names files"
     value_set = scan.opened.listing.paths.cast(files.paths.type)
     return pc.fill_null(pc.index_in(decoded_paths(files.paths), value_set=value_set), -1).to_numpy()
 
 
 def reply(files: LoggedFiles, rest: Rest, number: int) -> bytes:
-    """Encode for every file of the request whether to read it: one that the version does not have here is read."""
-    scan, ordinals = rest.scan, _ordinals(files, rest.scan)
+    """Encode which files to read, and which ranges of them: a file that the version does not have here is read."""
+    scan = rest.scan
+    if files.paths is None:
+        return _of_all(rest, number)
+    ordinals = _ordinals(files, scan)
     if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
         raise SecateurError("Delta leaves out files whose rows are counted here")
     keep = (ordinals < 0) | np.isin(ordinals, scan.file_ordinals)
+    head = _head(rest, int(keep.sum()), len(keep), number)
+    return b"".join([head, keep.astype(np.uint8).tobytes(), _ranges(scan, ordinals)])
+
+
+def _of_all(rest: Rest, number: int) -> bytes:
+    """Encode the files that are left of all of the version. If they are many, Delta's own planning is as fast: -1."""
+    scan = rest.scan
+    kept, size = scan.file_ordinals, scan.opened.listing.size
+    head = _head(rest, len(kept), len(size), number)
+    if len(kept) > max(FEW_FILES, len(size) // ONE_IN):
+        return head + struct.pack(">i", -1)
+    named = map(text_of, added_files(_snapshot_of(scan), kept))
+    return b"".join([head, struct.pack(">i", len(kept)), *named, _ranges(scan, kept)])
+
+
+def _head(rest: Rest, kept: int, of_all: int, number: int) -> bytes:
+    """Encode the text for reports, the number of the reply, its figures, and what is known of aggregates."""
+    scan = rest.scan
     degraded = "".join(f"; degraded: {reason}" for reason in scan.report.degraded)
-    text = text_of(f"{int(keep.sum()):,} of {len(keep):,} files{rest.note}{degraded}")
-    head = [text, struct.pack(">q", number), figures_of(scan), rest.known]
-    return b"".join([*head, keep.astype(np.uint8).tobytes()])
+    row_groups = f"{len(scan.survivors.blocks):,} row groups"
+    text = text_of(f"{kept:,} of {of_all:,} files, {row_groups}{rest.note}{degraded}")
+    return b"".join([text, struct.pack(">q", number), figures_of(scan), rest.known])
+
+
+def _ranges(scan: PlannedScan, ordinals: np.ndarray) -> bytes:
+    """Encode what is read of the files that are read in part, each by its place in `ordinals`."""
+    size = scan.opened.listing.size
+    place = np.full(len(size) + 1, -1)
+    place[ordinals] = np.arange(len(ordinals))
+    ranges = byte_ranges(scan)
+    partly = (place[ranges.file] >= 0) & ((ranges.start > 0) | (ranges.stop < size[ranges.file]))
+    encoded = np.zeros(int(partly.sum()), _RANGE)
+    encoded["file"], encoded["start"] = place[ranges.file[partly]], ranges.start[partly]
+    encoded["stop"] = ranges.stop[partly]
+    return struct.pack(">i", len(encoded)) + encoded.tobytes()
+
+
+def added_files(snapshot: DeltaSnapshot, ordinals: np.ndarray) -> Iterator[str]:
+    """Yield for some files of a listing the action that added them, as a log has it, but for their statistics."""
+    for file in snapshot.logged.take(from_numpy(ordinals)).to_pylist():
+        vector = file["vector"]
+        add = {
+            "path": quote(file["path"], safe=":/" if is_absolute(file["path"]) else "/"),
+            "partitionValues": file["partition"] or {},
+            "size": file["size"],
+            "modificationTime": file["modified"],
+            "dataChange": False,
+        }
+        if vector is not None:
+            add["deletionVector"] = {name: value for name, value in vector.items() if value is not None}
+        yield json.dumps({"add": add})
+
+
+def _snapshot_of(scan: PlannedScan) -> DeltaSnapshot:
+    snapshot = scan.opened.table
+    assert isinstance(snapshot, DeltaSnapshot), "the scan is of a version, which `opened` has opened"
+    return snapshot

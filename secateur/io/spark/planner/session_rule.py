@@ -16,10 +16,20 @@ from pyspark.sql import SparkSession
 
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.hadoop_locations import as_opened_here
-from secateur.io.spark.planner.compiled import DELTA, FIRST, ICEBERG, RULE, compiled, compiled_beside
+from secateur.io.spark.planner.compiled import (
+    DELTA,
+    FIRST,
+    FIRST_DELTA,
+    ICEBERG,
+    RANGED_DELTA,
+    RULE,
+    compiled,
+    compiled_beside,
+)
 from secateur.io.spark.planner.enabled import Enabled
 from secateur.io.spark.planner.python_lists import unchanging
 from secateur.io.spark.planner.relation import first_line, listed
+from secateur.io.spark.version import IS_3
 from secateur.io.tables.delta.table import DeltaTable
 from secateur.io.tables.directory.table import ParquetDirectory
 
@@ -130,24 +140,29 @@ def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
     if find_spec("pyiceberg") is not None and _has(gateway.jvm.org.apache.iceberg.spark.ScanTaskSetManager):
         _also(rule, rule_class, ICEBERG, "Iceberg")
-        _first(gateway, rule, rule_class)
-
-
-def _first(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
-    """Have Iceberg's scans made without their manifests."""
-    try:
-        (constructor,) = compiled_beside(rule_class, FIRST).getConstructors()
-        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
-        arguments[0] = rule.java
-        rule.java.alsoFirst(constructor.newInstance(arguments))
-    except (Py4JError, PySparkException) as error:
-        _log.warning("Iceberg plans from manifests: %s", first_line(error))
+        _install(gateway, rule, rule_class, FIRST, rule.java.alsoFirst, "Iceberg plans from manifests")
 
 
 def _also_delta(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Delta's relations too, if the session has Delta's jar."""
     if _has(gateway.jvm.org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex):
         _also(rule, rule_class, DELTA, "Delta")
+        if not IS_3:
+            _install(gateway, rule, rule_class, FIRST_DELTA, rule.java.alsoFirst, "Delta plans from its log")
+            _install(gateway, rule, rule_class, RANGED_DELTA, rule.java.alsoPlan, "files of Delta are read whole")
+
+
+def _install(
+    gateway: Any, rule: SessionRule, rule_class: Any, name: str, install: Callable[[Any], None], without: str
+) -> None:
+    """Make a part of the rule and install it; where that is impossible, log what is `without` it."""
+    try:
+        (constructor,) = compiled_beside(rule_class, name).getConstructors()
+        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
+        arguments[0] = rule.java
+        install(constructor.newInstance(arguments))
+    except (Py4JError, PySparkException) as error:
+        _log.warning("%s: %s", without, first_line(error))
 
 
 def _has(name: Any) -> bool:

@@ -48,7 +48,8 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     """Return the ranges that hold a plan's surviving row groups, and no other row groups if positions are known.
 
     A footer is read only if some but not all row groups of the file survive, the index does not have their positions,
-    and the table's cache does not either. Raises StalePlan if a file is not the one that was listed.
+    the table's cache does not either, and the table is a directory: files of others are then read whole. Raises
+    StalePlan if a file is not the one that was listed.
     """
     blocks, sizes = scan.survivors.blocks, scan.opened.listing.size
     order = scan.order()
@@ -95,7 +96,9 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
 def _read_starts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
     """Yield for each file the start and size in bytes of its row groups: int64 of shape (2, n_row_groups)."""
     table, listing = scan.opened.table, scan.opened.listing
-    assert isinstance(table, ParquetDirectory), "scans of other formats are cut by Iceberg"
+    if not isinstance(table, ParquetDirectory):
+        yield from (_WHOLE for _ in files)
+        return
 
     def starts(number: int) -> np.ndarray:
         path, identity = listing.paths[number].as_py(), listing.identity(number)

@@ -108,7 +108,7 @@ class DeltaSnapshot:
     fresh_listing = listing
 
     def _listed(self, zone: dt.tzinfo) -> DeltaListing:
-        files = self._ordered
+        files = self.logged
         metadata = self.state.metadata
         vectors = files["vector"].combine_chunks()
         return DeltaListing(
@@ -125,8 +125,8 @@ class DeltaSnapshot:
         )
 
     @cached_property
-    def _ordered(self) -> pa.Table:
-        """The live files by path."""
+    def logged(self) -> pa.Table:
+        """The live files as the log has them, in the order of the listing; columns as in `changes_schema`."""
         files = self.state.files
         return files.take(pc.sort_indices(files["path"]))
 

@@ -1,6 +1,7 @@
 package secateur;
 
 import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
@@ -36,9 +38,14 @@ final class DeferredScan implements Scan, SupportsReportStatistics, SupportsRunt
         this.facts = facts;
     }
 
-    /** A plan with Iceberg's own scans and tables; plans within expressions are rewritten by themselves. */
+    /** A plan with scans and tables of Iceberg's, and files that Delta chose; not the plans in its expressions. */
     static LogicalPlan undone(LogicalPlan node) {
         if (node instanceof DataSourceV2ScanRelation) return undone((DataSourceV2ScanRelation) node);
+        if (node instanceof LogicalRelation) return OtherScans.own(node, null);
+        if (node instanceof Filter) {
+            LogicalPlan relation = ((Filter) node).child(), own = OtherScans.own(relation, (Filter) node);
+            if (own != relation) return OtherScans.over(node, own);
+        }
         return Children.rewritten(node, new Rewrite() {
             public LogicalPlan rewritten(LogicalPlan child) { return undone(child); }
         });

@@ -1,13 +1,16 @@
 package secateur;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkStrategy;
 import scala.collection.Iterator;
 
 /**
@@ -25,7 +28,8 @@ public final class EnableRule extends Rule implements Rewrite {
     volatile boolean isOn = true; // for sessions that are made later
     final List others = new CopyOnWriteArrayList(); // Functions for other sources, see OtherScans.java
 
-    volatile Rule first; // of all sessions, before scans are made; may be null
+    final List firsts = new CopyOnWriteArrayList(); // Rules of all sessions, before scans are made
+    private final List strategies = new CopyOnWriteArrayList(); // SparkStrategies of the sessions with this rule
 
     /** Parts: a Function of Python, the limit of one call in ms, and how long a lookup of an index is cached, in ms. */
     public EnableRule(List parts) {
@@ -40,7 +44,10 @@ public final class EnableRule extends Rule implements Rewrite {
     public void alsoAsk(Function other) { others.add(other); }
 
     /** Have another rule called before Spark makes scans. */
-    public void alsoFirst(Rule rule) { first = rule; }
+    public void alsoFirst(Rule rule) { firsts.add(rule); }
+
+    /** Have some plans of scans made by a strategy. */
+    public void alsoPlan(SparkStrategy strategy) { strategies.add(strategy); }
 
     /** Know a function of Python's that changes nothing, by the bytes in which both agree. */
     public void alsoKnow(byte[] small, byte[] large) { FixedRdds.UNCHANGED.add(new byte[][] {small, large}); }
@@ -57,6 +64,9 @@ public final class EnableRule extends Rule implements Rewrite {
         List rules = without(session);
         rules.add(this);
         session.experimental().extraOptimizations_$eq(PrunedTable.seq(rules));
+        List planned = othersThan(session, strategies);
+        planned.addAll(strategies);
+        session.experimental().extraStrategies_$eq(PrunedTable.seq(planned));
         isOn = true;
         lookups.forget();
         asker.resume();
@@ -66,6 +76,7 @@ public final class EnableRule extends Rule implements Rewrite {
     public void disable(SparkSession session) {
         isOn = false;
         session.experimental().extraOptimizations_$eq(PrunedTable.seq(without(session)));
+        session.experimental().extraStrategies_$eq(PrunedTable.seq(othersThan(session, strategies)));
     }
 
     /** Give sessions that are made later this rule, from their first query on. */
@@ -79,6 +90,18 @@ public final class EnableRule extends Rule implements Rewrite {
             if (!rule.ruleName().equals("secateur.EnableRule")) rules.add(rule);
         }
         return rules;
+    }
+
+    /** The session's strategies without some, and without strategies of an earlier class with the same name. */
+    private static List othersThan(SparkSession session, List strategies) {
+        Set names = new HashSet();
+        for (int i = 0; i < strategies.size(); i++) names.add(strategies.get(i).getClass().getName());
+        List found = new ArrayList();
+        for (Iterator all = session.experimental().extraStrategies().iterator(); all.hasNext();) {
+            Object strategy = all.next();
+            if (!names.contains(strategy.getClass().getName())) found.add(strategy);
+        }
+        return found;
     }
 
     /** Results for the last relations, oldest first: session, location, number of a reply or "", and a text. */

@@ -41,8 +41,21 @@ final class OtherScans {
         if (found == null) found = unrepeatable;
         if (found == null) found = asked(rule, new Object[] {session, relation, filters, rule});
         if (!isPruned(rule, session, name, found)) return filter;
-        List child = Arrays.asList(new Object[] {with(relation, found)});
-        return (LogicalPlan) filter.withNewChildren(PrunedTable.seq(child));
+        return over(filter, with(relation, found));
+    }
+
+    /** A node over another child than its only one. */
+    static LogicalPlan over(LogicalPlan node, LogicalPlan child) {
+        return (LogicalPlan) node.withNewChildren(PrunedTable.seq(Arrays.asList(new Object[] {child})));
+    }
+
+    /** A relation whose files Delta chooses, if nobody has chosen them yet; the filter above it may be null. */
+    static LogicalPlan own(LogicalPlan relation, Filter above) {
+        Object files = relation instanceof LogicalRelation ? part(relation) : null;
+        if (!(files instanceof DeferredFiles)) return relation;
+        List filters = new ArrayList();
+        if (above != null) conjuncts(above.condition(), filters);
+        return withFiles(relation, ((DeferredFiles) files).own(filters));
     }
 
     /** The scan of a relation of Iceberg's for a question of the one node that reads it; null without an answer. */
@@ -59,6 +72,7 @@ final class OtherScans {
      */
     static LogicalPlan partial(EnableRule rule, LogicalRelation relation, byte[] question) {
         if (off(relation, name(relation)) != null) return null;
+        if (part(relation) instanceof DeferredFiles) return null; // Python has not answered for its filters
         SparkSession session = SparkSession.active();
         Object found = asked(rule, new Object[] {session, relation, question, rule});
         if (!isPruned(rule, session, name(relation), found)) return null;
@@ -79,7 +93,8 @@ final class OtherScans {
     static boolean isDelta(LogicalRelation relation) {
         if (!(relation.relation() instanceof HadoopFsRelation)) return false;
         Object files = ((HadoopFsRelation) relation.relation()).location();
-        return files instanceof Pruned || files.getClass().getName().startsWith(DELTA);
+        return files instanceof Pruned || files instanceof DeferredFiles
+            || files.getClass().getName().startsWith(DELTA);
     }
 
     /** The part of a relation that is replaced, or null. */
@@ -111,8 +126,13 @@ final class OtherScans {
         if (relation instanceof DataSourceV2ScanRelation) {
             return Chain.withScan(DeferredScan.undone((DataSourceV2ScanRelation) relation), pruned);
         }
+        return withFiles(relation, (FileIndex) pruned);
+    }
+
+    /** A relation that reads other files. */
+    static LogicalPlan withFiles(LogicalPlan relation, FileIndex index) {
         HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) relation).relation();
-        return withFiles((LogicalRelation) relation, (FileIndex) pruned, files.options());
+        return withFiles((LogicalRelation) relation, index, files.options());
     }
 
     private static LogicalPlan withFiles(LogicalRelation relation, FileIndex index, Map options) {
@@ -123,7 +143,8 @@ final class OtherScans {
         return Children.with(relation, files, fewer);
     }
 
-    private static void conjuncts(Expression condition, List found) {
+    /** Add the deterministic conjuncts of a condition to those found. */
+    static void conjuncts(Expression condition, List found) {
         if (condition instanceof And) {
             conjuncts(((And) condition).left(), found);
             conjuncts(((And) condition).right(), found);

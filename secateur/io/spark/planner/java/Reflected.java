@@ -4,7 +4,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import org.apache.spark.sql.connector.read.InputPartition;
 
-/** Access to members of Spark's and Iceberg's objects that are not public. */
+/** Access to members that are not public. It names no class of Iceberg's: all sessions use it. */
 final class Reflected {
     static Object call(Object target, String name) throws Exception {
         for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {

@@ -198,8 +198,6 @@ def test_why_blocks_are_left_to_read(table: str) -> None:
     count, total = CALLS[0], AggregateCall("sum", Column(("k",)), "")
     assert reason("id >= 20", count) == "; statistics answer for 4"
     assert reason("id >= 25", count) == "; statistics answer for 3; 1 may hold rows that do not match"
-    assert reason("TRUE", AggregateCall("sum", Column(("text",)), "")).startswith(
-        "; left to Spark: sum is answered for"
-    )
+    assert reason("TRUE", AggregateCall("sum", Column(("text",)), "")).startswith("; left to Spark: sum is answered")
     assert reason("TRUE", total) == "; statistics answer for 6"
     assert reason("id > 100", count) == ""
