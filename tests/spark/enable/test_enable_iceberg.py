@@ -80,9 +80,11 @@ def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: s
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     rows = leaf.metrics().apply("numOutputRows").value()
     assert 0 < rows < 500
-    shown = {name: leaf.metrics().apply(f"secateur{name}").value() for name in ("Kept", "All", "KeptBytes", "AllBytes")}
-    assert (shown["Kept"], shown["All"]) == (kept, all_)
-    assert 0 < shown["KeptBytes"] < shown["AllBytes"] / 5
+    figures = {
+        name: leaf.metrics().apply(f"secateur{name}").value() for name in ("Kept", "All", "KeptBytes", "AllBytes")
+    }
+    assert (figures["Kept"], figures["All"]) == (kept, all_)
+    assert 0 < figures["KeptBytes"] < figures["AllBytes"] / 5
     assert 0 <= leaf.metrics().apply("secateurMillis").value() < 60_000
     assert sec.last_plans(iceberg)[-1].plan is not None
 
