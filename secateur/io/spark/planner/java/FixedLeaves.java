@@ -22,15 +22,24 @@ import scala.collection.Iterator;
 final class FixedLeaves {
     /** The ids of the columns that are the same, a Set; or why rows may be others, a String. */
     static Object columns(LogicalPlan leaf) {
-        if (leaf instanceof InMemoryRelation) { // a part of it that is lost is computed again
-            return of(leaf, ((InMemoryRelation) leaf).cacheBuilder().logicalPlan());
-        }
+        if (leaf instanceof InMemoryRelation) return ofCache((InMemoryRelation) leaf);
         if (leaf instanceof LogicalRDD) {
             Object rows = FixedRdds.of((LogicalRDD) leaf);
             return rows instanceof LogicalPlan ? of(leaf, (LogicalPlan) rows) : rows == null ? ids(leaf) : rows;
         }
         if (isFixed(leaf)) return ids(leaf);
         return leaf.nodeName() + " may have other rows when read twice";
+    }
+
+    /** Of a cache: a part of it that is lost is computed again, by its plan. */
+    private static Object ofCache(InMemoryRelation leaf) {
+        LogicalPlan plan;
+        try {
+            plan = (LogicalPlan) Reflected.call(leaf.cacheBuilder(), "logicalPlan");
+        } catch (Exception missing) {
+            return "a cache of Spark 3.5 does not tell its plan";
+        }
+        return of(leaf, plan);
     }
 
     /** Of a leaf that has the rows of a plan. */
