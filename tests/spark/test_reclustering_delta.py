@@ -23,6 +23,7 @@ from tests.support.checks.reclustered import (
     small_row_groups,
     unordered,
 )
+from tests.support.profiles import by_profile
 
 SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 
@@ -48,7 +49,11 @@ def make(spark: SparkSession, name: str, partitioned: bool) -> None:
     spark.sql(f"DELETE FROM {name} WHERE {quoted(KEY)} % 10 = 3")
 
 
-@pytest.mark.parametrize(("by", "partitioned"), [([KEY], False), ([KEY, WORD], False), ([KEY], True)])
+FEW = [([KEY, WORD], False), ([KEY], True)]
+ALL = [*FEW, ([KEY], False)]
+
+
+@pytest.mark.parametrize(("by", "partitioned"), by_profile(quick=FEW, full=ALL, nightly=ALL))
 def test_delta(sorting: SparkSession, tmp_path: Path, by: list[str], partitioned: bool) -> None:
     spark, path = sorting, str(tmp_path / "it's `odd`")
     name = f"delta.{quoted(path)}"

@@ -23,7 +23,7 @@ from tests.support.profiles import by_profile
 FILES, ROWS, GROUP = 8, 256, 64  # rows of a file, of a row group
 NAME = "ranged_delta"
 GONE = (5, 70, 255, 256 + 130, 2047)  # ids of deleted rows, some after the first row group of their file
-SEEDS = by_profile(quick=range(2), full=range(6), nightly=range(40))
+SEEDS = by_profile(quick=range(1), full=range(6), nightly=range(40))
 WORDS = ("one", "b c", "a/b=c%", "ä:ö", "")
 
 
