@@ -56,6 +56,7 @@ APPLYING = [
     for format in (formats if FULL else formats[number % max(1, len(formats)) :][:1])  # quick: each class in one
 ]
 THROUGH_SPARK = [(32, "parquet"), (5, "iceberg")]
+VIAS = ["transparent", "public"]
 AS_A_FRAME = [8, 15, 16, 28, 38]  # those to which Spark's own reader loses rows, and pages
 
 
@@ -100,8 +101,10 @@ def test_no_row_is_lost_through_spark(spark: SparkSession, oracle: Oracle, numbe
     check(SecateurScan(spark, through_spark=True), oracle, number, format)
 
 
-@pytest.mark.parametrize("number", AS_A_FRAME)
-@pytest.mark.parametrize("via", ["transparent", "public"])
+@pytest.mark.parametrize(
+    ("number", "via"),
+    [(number, via) for number in AS_A_FRAME for via in VIAS if FULL or via == "transparent" or number < 16],
+)
 def test_no_row_is_lost_as_a_dataframe(spark: SparkSession, oracle: Oracle, number: int, via: str) -> None:
     check(SecateurFrame(spark, via), oracle, number, "parquet")
 
