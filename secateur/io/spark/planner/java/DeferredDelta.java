@@ -7,8 +7,6 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.OptimisticTransaction;
@@ -29,7 +27,7 @@ import scala.collection.Iterator;
  * alone. Delta reads one version of a table in a whole query: so a plan that reads a table twice, or has subqueries,
  * stays Delta's; so does one that writes, for Delta's transactions note what is read.
  */
-public final class DeferredDelta extends Rule implements Rewrite {
+public final class DeferredDelta extends GuardedRule {
     private static final String GENERATED = "delta.generationExpression"; // gives Delta filters that it makes itself
     private final EnableRule rule;
 
@@ -37,16 +35,9 @@ public final class DeferredDelta extends Rule implements Rewrite {
 
     public String ruleName() { return "secateur.DeferredDelta"; }
 
-    public TreeNode apply(TreeNode plan) {
-        try {
-            return isRead((LogicalPlan) plan) && isOn() ? rewritten((LogicalPlan) plan) : plan;
-        } catch (VirtualMachineError fatal) {
-            throw fatal;
-        } catch (Throwable error) {
-            rule.events.warn("a query", String.valueOf(error));
-            return plan;
-        }
-    }
+    boolean applies(LogicalPlan plan) { return isRead(plan) && isOn(); }
+
+    Events warnings() { return rule.events; }
 
     private boolean isOn() {
         SparkSession session = SparkSession.active();

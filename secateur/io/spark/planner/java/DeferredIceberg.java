@@ -4,8 +4,6 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.collection.Iterator;
@@ -16,24 +14,16 @@ import scala.collection.Iterator;
  * Compiled only if the session has Iceberg's runtime. It runs before Spark makes scans. A plan that changes rows stays
  * as it is: for conflicts, Iceberg looks at the tasks that it planned.
  */
-public final class DeferredIceberg extends Rule implements Rewrite {
+public final class DeferredIceberg extends GuardedRule {
     private final EnableRule rule;
 
     public DeferredIceberg(EnableRule rule) { this.rule = rule; }
 
     public String ruleName() { return "secateur.DeferredIceberg"; }
 
-    public TreeNode apply(TreeNode plan) {
-        try {
-            return !reads((LogicalPlan) plan) || !isOn() || changesRows((LogicalPlan) plan)
-                ? plan : rewritten((LogicalPlan) plan);
-        } catch (VirtualMachineError fatal) {
-            throw fatal;
-        } catch (Throwable error) {
-            rule.events.warn("a query", String.valueOf(error));
-            return plan;
-        }
-    }
+    boolean applies(LogicalPlan plan) { return reads(plan) && isOn() && !changesRows(plan); }
+
+    Events warnings() { return rule.events; }
 
     private boolean isOn() {
         SparkSession session = SparkSession.active();

@@ -8,7 +8,6 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkStrategy;
 import scala.collection.Iterator;
@@ -20,7 +19,7 @@ import scala.collection.Iterator;
  * decides what is read, except row groups that the index proves to have no match. A relation that is not fully
  * understood stays as it is; so does one for which Python fails or does not answer in time.
  */
-public final class EnableRule extends Rule implements Rewrite {
+public final class EnableRule extends GuardedRule {
     final Asker asker;
     final Events events = new Events();
     final Lookups lookups;
@@ -107,17 +106,9 @@ public final class EnableRule extends Rule implements Rewrite {
     /** Results for the last relations, oldest first: session, location, number of a reply or "", and a text. */
     public List events() { return events.all(); }
 
-    public TreeNode apply(TreeNode plan) {
-        try {
-            if (!Switches.isOn()) return plan;
-            return rewritten((LogicalPlan) plan);
-        } catch (VirtualMachineError fatal) {
-            throw fatal;
-        } catch (Throwable error) {
-            events.warn("a query", String.valueOf(error));
-            return plan;
-        }
-    }
+    boolean applies(LogicalPlan plan) { return Switches.isOn(); }
+
+    Events warnings() { return events; }
 
     public LogicalPlan rewritten(LogicalPlan plan) {
         return new Rewriting(this, SparkSession.active(), plan).result();
