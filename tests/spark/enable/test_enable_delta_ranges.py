@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
-from secateur.io.spark.delta import logged_files
 from secateur.io.spark.planner import enabled as enabled_module
+from secateur.io.spark.planner import protocol
 from tests.support.checks import oracle
 from tests.support.enabled_session import SWITCH, answer, enabled, plan_of, reasons, require_same
 from tests.support.profiles import by_profile
@@ -173,7 +173,7 @@ def test_where_python_fails_delta_chooses(delta: SparkSession, table: str, monke
 def test_many_files_are_chosen_by_delta_and_narrowed(
     delta: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logged_files, "FEW_FILES", 1)
+    monkeypatch.setattr(protocol, "FEW_FILES", 1)
     frame = delta.sql(f"SELECT id FROM {NAME} WHERE uid IN ({uid(300)}, {uid(70)}, {uid(1999)})")
     assert sorted(row.id for row in frame.collect()) == [300, 1999]
     assert figures(frame, "numFiles") == 3

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
 from secateur.io.spark.iceberg import listed_files
+from secateur.io.spark.planner import protocol
 from tests.support.enabled_session import answer, enabled, pruning, require_same
 from tests.support.formats.iceberg_spark import add_equality_deletes, data_files, location, metadata_file
 from tests.support.profiles import by_profile
@@ -139,7 +140,7 @@ def test_no_manifest_is_read(iceberg: SparkSession, table: str, query: str) -> N
 def test_iceberg_plans_where_many_files_are_left(
     iceberg: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listed_files, "FEW_FILES", 1)
+    monkeypatch.setattr(protocol, "FEW_FILES", 1)
     for query in ("SELECT * FROM {} WHERE id + 0 < 300", "SELECT * FROM {} WHERE id = 8"):
         require_same(iceberg, query.format(table))
     many, one = (iceberg.sql(f"SELECT * FROM {table} WHERE {where}") for where in ("id + 0 < 300", "id = 8"))

@@ -24,7 +24,7 @@ from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Reading, Rest
-from secateur.io.spark.planner.protocol import figures_of, text_of
+from secateur.io.spark.planner.protocol import degraded_text, figures_of, most_named, text_of
 from secateur.io.spark.planner.splits import byte_ranges
 from secateur.io.tables.delta.actions import decoded_paths
 from secateur.io.tables.delta.log_files import LOG_DIRECTORY
@@ -35,7 +35,6 @@ from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.report import Faults
 
 LOG = f"/{LOG_DIRECTORY}"  # ends the location by which Java looks an index up
-FEW_FILES, ONE_IN = 100, 10  # files that are named from here: so few, or one in so many of the version's
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("stop", ">i8")])
 
 
@@ -116,7 +115,7 @@ def _of_all(rest: Rest, number: int) -> bytes:
     scan = rest.scan
     kept, size = scan.file_ordinals, scan.opened.listing.size
     head = _head(rest, len(kept), len(size), number)
-    if len(kept) > max(FEW_FILES, len(size) // ONE_IN):
+    if len(kept) > most_named(len(size)):
         return head + struct.pack(">i", -1)
     named = map(text_of, added_files(_snapshot_of(scan), kept))
     return b"".join([head, struct.pack(">i", len(kept)), *named, _ranges(scan, kept)])
@@ -125,7 +124,7 @@ def _of_all(rest: Rest, number: int) -> bytes:
 def _head(rest: Rest, kept: int, of_all: int, number: int) -> bytes:
     """Encode the text for reports, the number of the reply, its figures, and what is known of aggregates."""
     scan = rest.scan
-    degraded = "".join(f"; degraded: {reason}" for reason in scan.report.degraded)
+    degraded = degraded_text(scan.report)
     row_groups = f"{len(scan.survivors.blocks):,} row groups"
     text = text_of(f"{kept:,} of {of_all:,} files, {row_groups}{rest.note}{degraded}")
     return b"".join([text, struct.pack(">q", number), figures_of(scan), rest.known])

@@ -25,7 +25,7 @@ from secateur.io.spark.iceberg.scan_tasks import read_tasks, whole_texts
 from secateur.io.spark.iceberg.task_json import Range, ReadTask, byte_ranges
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Reading, Rest
-from secateur.io.spark.planner.protocol import figures_of, text_of
+from secateur.io.spark.planner.protocol import degraded_text, figures_of, most_named, text_of
 from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 from secateur.io.tables.open import Moment, open_at
@@ -33,7 +33,6 @@ from secateur.io.tables.table import Table
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.report import Faults
 
-FEW_FILES, ONE_IN = 100, 10  # files that get tasks from here: so few, or one in so many of the snapshot's
 FOREVER = 1e9  # seconds: a metadata file never changes
 
 
@@ -152,7 +151,7 @@ def tasks_reply(rest: Rest, number: int) -> bytes:
     """
     scan = rest.scan
     table = _snapshot_of(scan.opened)
-    most = max(FEW_FILES, len(scan.opened.listing.size) // ONE_IN)
+    most = most_named(len(scan.opened.listing.size))
     if len(scan.file_ordinals) > most or _has_encrypted_deletes(scan):
         return _head(rest, number) + struct.pack(">i", -1)
     tasks = read_tasks(scan, table)
@@ -188,6 +187,6 @@ def _head(rest: Rest, number: int, others: np.ndarray | None = None) -> bytes:
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before
     of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
-    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
+    degraded = degraded_text(report)
     text = text_of(f"{len(blocks):,} of {of_all}{rest.note}{degraded}")
     return text + struct.pack(">q", number) + figures_of(scan, others) + rest.known

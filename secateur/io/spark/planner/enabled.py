@@ -45,6 +45,7 @@ from secateur.io.spark.planner.protocol import (
     UNKNOWN,
     UNREGISTERED,
     ScanRequest,
+    degraded_text,
     figures_of,
     no_answer,
     question_of,
@@ -390,7 +391,7 @@ def _reply(known: KnownFiles, size: np.ndarray, rest: Rest, number: int) -> byte
     before = report.stages[0].before
     of_all = f"{before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     others = f", and all of {len(known.others):,} files without an entry" if len(known.others) else ""
-    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
+    degraded = degraded_text(report)
     ranges = byte_ranges(scan)
     file = np.concatenate([known.ordinals[ranges.file], known.others])
     start = np.concatenate([ranges.start, np.zeros(len(known.others), np.int64)])

@@ -27,6 +27,7 @@ from secateur.io.spark.planner.protocol import (
     UNKNOWN,
     ScanReply,
     ScanRequest,
+    degraded_text,
     figures_of,
     no_answer,
     question_of,
@@ -172,7 +173,7 @@ def _answer(number: int, rest: Rest) -> ScanReply:
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before  # blocks is None if the row groups of some file are not counted
     of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
-    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
+    degraded = degraded_text(report)
     text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{rest.note}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
     ranges = byte_ranges(scan)

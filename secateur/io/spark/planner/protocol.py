@@ -25,10 +25,12 @@ from secateur.io.tables.listing import Listing
 
 if TYPE_CHECKING:
     from secateur.io.scan.planned_scan import PlannedScan
+    from secateur.pruning.report import Report
 
 # Numbers of replies without row groups: fail the query; use the earlier reply; send the list of files first.
 FAILED, UNKNOWN, UNREGISTERED = -1, -2, -3
 NOTHING_KNOWN = struct.pack(">i", 0)
+FEW_FILES, ONE_IN = 100, 10  # files that are named for Java: so few, or one in so many of the snapshot's
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
@@ -115,6 +117,16 @@ def _stages(scan: PlannedScan) -> str:
         if stage.before.blocks is not None and stage.after.blocks is not None
     )
     return ", ".join(f"{name} pruned {count:,}" for name, count in pruned if count)
+
+
+def degraded_text(report: Report) -> str:
+    """Return what ``explain()`` says about a plan that went without something, after its counts."""
+    return "".join(f"; degraded: {reason}" for reason in report.degraded)
+
+
+def most_named(of_all: int) -> int:
+    """Return how many files of a snapshot are named for Java at most: of more, the format plans as fast itself."""
+    return max(FEW_FILES, of_all // ONE_IN)
 
 
 def no_answer(text: str, number: int) -> bytes:
