@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from secateur.io.storage.filesystem_settings import settings_of
-from secateur.io.storage.object_client import StoredObject
+from secateur.io.storage.object_client import StoredObject, options_for
 
 ACCOUNT_KEY, SAS_TOKEN = "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN"  # as other libraries name them
 _PRINCIPAL = {"tenant_id": "AZURE_TENANT_ID", "client_id": "AZURE_CLIENT_ID"}
@@ -30,8 +30,7 @@ def azure_object(filesystem: pafs.AzureFileSystem, path: str) -> StoredObject | 
     endpoint = _endpoint(settings)
     config = {"account_name": settings["account_name"], "endpoint": endpoint, "skip_signature": False, **credentials}
     container, _, key = path.partition("/")
-    client = {"allow_http": True} if endpoint.startswith("http://") else {}
-    return StoredObject("azure", container, key, config, client)
+    return StoredObject("azure", container, key, config, options_for(endpoint))
 
 
 def with_key_of_environment(filesystem: pafs.FileSystem) -> pafs.FileSystem:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from secateur.io.storage.filesystem_settings import settings_of
-from secateur.io.storage.object_client import StoredObject
+from secateur.io.storage.object_client import StoredObject, options_for
 
 _FILE_VARIABLE, _EMULATOR = "GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_STORAGE_EMULATOR_ENDPOINT"
 _WELL_KNOWN = Path(".config", "gcloud", "application_default_credentials.json")
@@ -33,8 +33,7 @@ def gcs_object(filesystem: pafs.GcsFileSystem, path: str) -> StoredObject | None
         return None
     endpoint = _endpoint(settings)
     bucket, _, key = path.partition("/")
-    client = {"allow_http": True} if endpoint.startswith("http://") else {}
-    return StoredObject("gcs", bucket, key, {"base_url": endpoint, **credentials}, client)
+    return StoredObject("gcs", bucket, key, {"base_url": endpoint, **credentials}, options_for(endpoint))
 
 
 def _endpoint(settings: Mapping[str, Any]) -> str:

@@ -49,6 +49,11 @@ class StoredObject:
         return self.kind != "azure"
 
 
+def options_for(endpoint: str) -> dict[str, Any]:
+    """Return the options of a client of an endpoint: only a test server, or one of a private network, has no TLS."""
+    return {"allow_http": True} if endpoint.startswith("http://") else {}
+
+
 class _Process:
     """Whether clients work in this process: obstore's threads do not survive a fork."""
 

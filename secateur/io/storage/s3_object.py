@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from secateur.io.storage.filesystem_settings import settings_of
-from secateur.io.storage.object_client import StoredObject
+from secateur.io.storage.object_client import StoredObject, options_for
 
 _NOT_TAKEN = ("role_arn", "tls_ca_file_path")  # settings without a counterpart in obstore
 _NOT_TAKEN_PROFILES = ("role_arn", "credential_process", "sso_session", "sso_start_url")
@@ -51,7 +51,7 @@ def s3_object(filesystem: pafs.S3FileSystem, path: str) -> StoredObject | None:
         "conditional_put": "etag",
     }
     config |= {} if endpoint is None else {"endpoint": endpoint}
-    client: dict[str, Any] = {"allow_http": True} if (endpoint or "").startswith("http://") else {}
+    client = options_for(endpoint or "")
     if proxy.get("host"):
         client["proxy_url"] = "{}://{}:{}".format(*(proxy[name] for name in _PROXY))
     timeouts = {option: settings[name] for name, option in _TIMEOUTS.items() if settings.get(name, -1) > 0}
