@@ -29,8 +29,9 @@ def index_written(
 ) -> IndexSnapshot:
     """Index the files that were just written: call it at the end of the job that writes them.
 
-    When it returns, the index covers every file that was in the table when it was called. Only files without an entry
-    are read. Any number of jobs may write the table and call this at once: those that lose try again.
+    When it returns, the index covers every file that was in the table when it was called, except those that stayed too
+    young to be indexed through all tries. Only files without an entry are read. Any number of jobs may write the table
+    and call this at once: those that lose try again.
 
     Parameters
     ----------
