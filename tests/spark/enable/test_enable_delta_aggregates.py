@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur as sec
+from tests.support.aggregated_tables import SPAN, aggregate_query, require_same_overflow
 from tests.support.enabled_session import answer, enabled, require_same
 from tests.support.profiles import examples
 
@@ -106,14 +107,7 @@ def test_other_aggregates_are_those_of_spark(delta: SparkSession, table: str, qu
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_sums_that_overflow(delta: SparkSession, table: str, ansi: str) -> None:
-    delta.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
-        for query in (f"SELECT sum(huge) FROM {table}", f"SELECT part, sum(huge) FROM {table} GROUP BY part"):
-            require_same(delta, query)
-        said = answer(delta, f"SELECT sum(huge) FROM {table}", pruned=True)
-        assert ("OVERFLOW" in str(said)) == (ansi == "true")
-    finally:
-        delta.conf.unset("spark.sql.ansi.enabled")
+    require_same_overflow(delta, table, ansi)
 
 
 def test_why_files_are_read(delta: SparkSession, table: str) -> None:
@@ -134,7 +128,6 @@ def test_a_scan_with_fewer_rows_is_not_run_for_one_with_all(delta: SparkSession,
     require_same(delta, f"SELECT a.n, b.n FROM (SELECT count(id) AS n FROM {table} WHERE id > 1995) a, {listed} b")
 
 
-SPAN = st.tuples(st.integers(-5, ROWS), st.integers(0, ROWS))
 CALLS = ["count(*)", "count(k)", "min(id)", "max(k)", "sum(k)", "avg(price)", "sum(price)", "max(f)", "min(f)"]
 BY = [(), ("part",), ("name",), ("name", "part"), ("k",)]
 
@@ -149,10 +142,7 @@ BY = [(), ("part",), ("name",), ("name", "part"), ("k",)]
 def test_any_aggregates_of_any_rows(
     delta: SparkSession, table: str, span: tuple[int, int], calls: list[str], by: tuple[str, ...], version: str
 ) -> None:
-    columns = ", ".join([*by, *(f"{call} AS c{i}" for i, call in enumerate(calls))])
-    condition = f"id BETWEEN {span[0]} AND {sum(span)}"
-    grouped = f"GROUP BY {', '.join(by)}" if by else ""
-    require_same(delta, f"SELECT {columns} FROM {table}{version} WHERE {condition} {grouped}")
+    require_same(delta, aggregate_query(f"{table}{version}", span, calls, by))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from tests.support.enabled_session import answer, enabled, plan_of, pruning, require_same
+from tests.support.aggregated_tables import SPAN, aggregate_query, require_same_overflow
+from tests.support.enabled_session import enabled, plan_of, pruning, require_same
 from tests.support.formats.iceberg_spark import add_equality_deletes, data_files, location, metadata_file
 from tests.support.profiles import examples
 
@@ -127,15 +128,7 @@ def test_other_aggregates_are_those_of_spark(iceberg: SparkSession, table: str, 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_sums_that_overflow(iceberg: SparkSession, table: str, ansi: str) -> None:
-    """The error of ANSI mode, or the result without it, is Spark's."""
-    iceberg.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
-        for query in (f"SELECT sum(huge) FROM {table}", f"SELECT part, sum(huge) FROM {table} GROUP BY part"):
-            require_same(iceberg, query)
-        said = answer(iceberg, f"SELECT sum(huge) FROM {table}", pruned=True)
-        assert ("OVERFLOW" in str(said)) == (ansi == "true")
-    finally:
-        iceberg.conf.unset("spark.sql.ansi.enabled")
+    require_same_overflow(iceberg, table, ansi)
 
 
 def test_rows_in_doubt_are_read_once(iceberg: SparkSession, table: str) -> None:
@@ -158,7 +151,6 @@ def test_why_a_sum_is_read(iceberg: SparkSession, table: str) -> None:
     assert "a sum that may overflow" in sec.last_plans(iceberg)[-1].reason
 
 
-SPAN = st.tuples(st.integers(-5, 2000), st.integers(0, 2000))
 CALLS = [
     "count(*)",
     "count(k)",
@@ -184,10 +176,7 @@ BY = [(), ("part",), ("name",), ("day", "part"), ("k",)]
 def test_any_aggregates_of_any_rows(
     iceberg: SparkSession, table: str, span: tuple[int, int], calls: list[str], by: tuple[str, ...], version: str
 ) -> None:
-    columns = ", ".join([*by, *(f"{call} AS c{i}" for i, call in enumerate(calls))])
-    condition = f"id BETWEEN {span[0]} AND {sum(span)}"
-    grouped = f"GROUP BY {', '.join(by)}" if by else ""
-    require_same(iceberg, f"SELECT {columns} FROM {table}{version} WHERE {condition} {grouped}")
+    require_same(iceberg, aggregate_query(f"{table}{version}", span, calls, by))
 
 
 PARTITIONED = "lake.db.aggregated_by_part"
