@@ -10,6 +10,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
@@ -76,11 +77,10 @@ def enable(
         return "Spark Connect plans in another process: enable the session of the server"
     gateway = spark.sparkContext._gateway
     try:
-        rule = _rules.get(gateway) or _registered(gateway, uses_index)
+        rule = _rules.get(gateway) or _registered(spark.sparkContext, uses_index)
         rule.python.named.update({as_opened_here(table.location): table for table in tables})
         rule.java.enable(spark._jsparkSession)
         if not rule.is_injected:
-            _know_lists(spark, rule)
             rule.java.enableLater(spark._jsparkSession)
             rule.is_injected = True
     except (Py4JError, PySparkException, TypeError, ValueError) as error:
@@ -111,8 +111,9 @@ def _rule_of(spark: SparkSession) -> SessionRule | None:
     return _rules.get(spark.sparkContext._gateway) if hasattr(spark, "_jsparkSession") else None
 
 
-def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
+def _registered(context: SparkContext, uses_index: Callable[[], bool]) -> SessionRule:
     """Compile and register the rule. Raises Py4JError or TypeError if Spark's internals do not fit."""
+    gateway: Any = context._gateway
     rule_class = compiled(gateway, RULE)
     ensure_callback_server_started(gateway)
     python = Enabled(uses_index)
@@ -120,27 +121,29 @@ def _registered(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS, LOOK_MILLISECONDS))
     (constructor,) = rule_class.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
-    _also_iceberg(gateway, rule, rule_class)
+    _also_iceberg(context, rule, rule_class)
     _also_delta(gateway, rule, rule_class)
     _rules.clear()  # rules of a JVM that has ended
     _rules[gateway] = rule
     return rule
 
 
-def _know_lists(spark: SparkSession, rule: SessionRule) -> None:
+def _know_lists(context: SparkContext, rule: SessionRule) -> None:
     """Let the rule recognise DataFrames that are made of a list of Python's. Without that they count as unknown."""
     try:
-        for pair in unchanging(spark.sparkContext):
+        for pair in unchanging(context):
             rule.java.alsoKnow(*map(bytearray, pair))
     except (Py4JError, PySparkException, AttributeError, TypeError) as error:
         _log.debug("DataFrames made of lists are not recognised: %s", first_line(error))
 
 
-def _also_iceberg(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
+def _also_iceberg(context: SparkContext, rule: SessionRule, rule_class: Any) -> None:
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
+    gateway: Any = context._gateway
     if find_spec("pyiceberg") is not None and _has(gateway.jvm.org.apache.iceberg.spark.ScanTaskSetManager):
         _also(rule, rule_class, ICEBERG, "Iceberg")
         _install(gateway, rule, rule_class, FIRST, rule.java.alsoFirst, "Iceberg plans from manifests")
+        _know_lists(context, rule)  # of a MERGE, which prunes Iceberg's tables alone
 
 
 def _also_delta(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
