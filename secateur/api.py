@@ -352,7 +352,7 @@ def aggregate(
         From reading blocks.
     """
     from secateur.io.scan.aggregate import aggregated, bound, bound_groups, grouped
-    from secateur.pruning.predicate.parse_aggregates import parse_aggregates, parse_groups
+    from secateur.pruning.predicate.sql.aggregates import parse_aggregates, parse_groups
 
     calls = parse_aggregates(aggregates)
     groups = parse_groups([group_by] if isinstance(group_by, str) else group_by)
@@ -426,7 +426,7 @@ def _parsed(sql: str) -> Predicate:
 
 
 def _parse(sql: str) -> Predicate:
-    from secateur.pruning.predicate.parse import parse  # importing sqlglot takes longer than planning
+    from secateur.pruning.predicate.sql.parse import parse  # importing sqlglot takes longer than planning
 
     return parse(sql)
 
@@ -434,7 +434,7 @@ def _parse(sql: str) -> Predicate:
 def _order(texts: Sequence[str]) -> tuple[OrderItem, ...]:
     if not texts:
         return ()
-    from secateur.pruning.predicate.parse_order import parse_order  # as above
+    from secateur.pruning.predicate.sql.order import parse_order  # as above
 
     return parse_order(texts)
 

@@ -24,7 +24,7 @@ from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.reclustering import Reclustering
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.tuning import logged_shape
 from secateur.workloads import workload
 

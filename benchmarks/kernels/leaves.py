@@ -20,11 +20,11 @@ from secateur.pruning import rangeset
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import survives
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.nodes import And, Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 from secateur.values import Key, Keys, Kind, key_of, keys_of, least_key, sorted_distinct, successor, words_of

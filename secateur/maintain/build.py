@@ -46,9 +46,9 @@ from secateur.maintain.describe import IndexSnapshot, described, undone
 from secateur.maintain.entries import chosen_files, usable_files
 from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.indexed.indexed_expressions import normalised
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.report import human_bytes
 
 if TYPE_CHECKING:

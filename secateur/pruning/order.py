@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.key_bytes import Component, encode_rows
+from secateur.pruning.predicate.binding.operands import literal_of
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Constant, Field, Missing, Within
 from secateur.pruning.predicate.nodes import Column, Not, Or, Predicate, Truth
-from secateur.pruning.predicate.operands import literal_of
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.rangeset import between
 from secateur.pruning.row_values import column as column_in
 from secateur.pruning.statistics import Statistics

@@ -20,7 +20,7 @@ from secateur.errors import StalePlan
 from secateur.index.model import BuildOptions
 from secateur.io.scan.aggregate import aggregated, bound
 from secateur.io.storage.file_version import ListedFile
-from secateur.pruning.predicate.parse_aggregates import parse_aggregates
+from secateur.pruning.predicate.sql.aggregates import parse_aggregates
 from secateur.scan import Scan
 from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.stores.local_build import index_here

@@ -17,9 +17,9 @@ from secateur.errors import IncomparableLiteral, UnsupportedPredicate
 from secateur.io.spark import join_keys
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.key_casts import cast_keys
-from secateur.pruning.predicate.resolve import Binder
 from secateur.values import Kind, keys_of, kind_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
-from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.binding.bind import bind
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import matching_rows
 from tests.support.drawn.strategies import connected
 from tests.support.stores.local_build import index_here

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import InvalidPredicate
 from secateur.parameters import filled
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 from tests.support.tables import WriteTable
 
 VALUES = st.one_of(

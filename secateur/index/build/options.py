@@ -31,11 +31,11 @@ from secateur.index.naming import Path
 from secateur.index.segments.named_columns import computed
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.pruning.aggregates.sums import is_summed
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression, normalised
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]

@@ -14,12 +14,12 @@ from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.naming import ByFieldId, ColumnNaming, Path
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.pruning.aggregates.sums import is_summed, kept_sum
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression, indexed_expression
 from secateur.pruning.predicate.indexed.indexed_expressions import renamed as with_names
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 
 
 def expressions_of(options: BuildOptions, schema: pa.Schema) -> list[IndexedExpression]:

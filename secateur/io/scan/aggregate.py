@@ -30,9 +30,9 @@ from secateur.pruning.aggregates.groups import (
     in_order,
 )
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder
 from secateur.values import Key, scalar_of
 
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema

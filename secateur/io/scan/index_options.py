@@ -14,10 +14,10 @@ from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_cond
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.tables.field_ids import called_by_id
 from secateur.pruning.order import Order, OrderItem, bind_order
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.resolve import Binder
 
 
 def indexed_expressions(opened: OpenedTable) -> list[IndexedExpression]:

@@ -24,8 +24,8 @@ from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.why import is_unbounded
+from secateur.pruning.predicate.binding.operands import literal_of
 from secateur.pruning.predicate.bound import Constant, Field
-from secateur.pruning.predicate.operands import literal_of
 from secateur.ragged import offsets_of
 from secateur.values import Keys
 

@@ -34,12 +34,12 @@ from secateur.pruning.order import OrderItem
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bind import bind, bound_by
+from secateur.pruning.predicate.binding.bind import bind, bound_by
+from secateur.pruning.predicate.binding.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.bound import Field, Operand, fields, is_expression, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, Sql
-from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.report import Faults, counted
 from secateur.pruning.reporters import notify

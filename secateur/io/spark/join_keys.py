@@ -17,11 +17,11 @@ from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning import rangeset
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.semi_join import cast_rows
 from secateur.pruning.predicate.nodes import quoted_name
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.values import Kind, doubles_of, is_float, keys_of, kind_of
 
 MOST_KEYS = 1_000_000  # distinct ones that are collected

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import UnsupportedTable
 from secateur.io.tables.partitions import Partitions
-from secateur.pruning.predicate.temporal import instant_micros
+from secateur.pruning.predicate.binding.temporal import instant_micros
 
 _ZONED = re.compile(r".*([zZ]|[+-]\d{2}:\d{2})")
 

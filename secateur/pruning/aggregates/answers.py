@@ -25,9 +25,9 @@ from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.aggregates.sums import Total, average_type, is_summed, known_sums, sum_type
 from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.row_values import column
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.valued_bounds import has_one_value, is_value

@@ -17,9 +17,9 @@ from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates.answers import Aggregate, Result, by_statistics, combined, over_rows
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.arrow_texts import is_null
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.row_values import column
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.valued_bounds import has_one_value

@@ -24,7 +24,7 @@ from secateur.pruning.predicate.nodes import (
     Predicate,
     children,
 )
-from secateur.pruning.predicate.parse import Dialect, parse
+from secateur.pruning.predicate.sql.parse import Dialect, parse
 from secateur.pruning.predicate.trees import preorder
 
 LIKE = "LIKE"

@@ -12,9 +12,9 @@ from secateur.pruning.evaluate import all_leaf_outcomes
 from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.binding.operands import literal_of
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, Operand, children, fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.operands import literal_of
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.statistics import Blocks, Statistics
 from secateur.values import Key, Keys, Kind, greatest_keys, least_key, ordered_kind

@@ -1,6 +1,6 @@
 """Predicates as written: expressions over column names and literals, not yet bound to a table's types.
 
-Every node prints as Spark SQL. Text (:mod:`.parse`), expression objects (:mod:`.expressions`) and the front ends of
+Every node prints as Spark SQL. Text (:mod:`.sql.parse`), expression objects (:mod:`.expressions`) and the front ends of
 other libraries all produce this tree. Bound predicates use the same connectives
 (:mod:`secateur.pruning.predicate.bound`).
 """

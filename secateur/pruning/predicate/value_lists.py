@@ -1,7 +1,7 @@
 """Value lists for IN: short ones as literals, long ones as an Arrow array.
 
-A list of 100,000 keys stays an array until it becomes column keys (:mod:`.listed_keys`). It stands for the literals
-that :func:`literal` makes of its values; iterating over it yields them.
+A list of 100,000 keys stays an array until it becomes column keys (:mod:`.binding.listed_keys`). It stands for the
+literals that :func:`literal` makes of its values; iterating over it yields them.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from secateur.io.scan.kept.fingerprint import fingerprint
 from secateur.io.scan.kept.verdict_files import VerdictFiles
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.io.scan.verdicts import keeping_verdicts
-from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from tests.support.profiles import examples
 from tests.support.small_lake import (
     PREDICATES,

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import IncomparableLiteral, StalePlan
 from secateur.io.spark.file_reader import spark_schema
+from secateur.pruning.predicate.binding.without_ansi import beside
 from secateur.pruning.predicate.nodes import Literal
-from secateur.pruning.predicate.without_ansi import beside
 from secateur.scan import Scan
 from tests.support.checks.laws import check_table
 from tests.support.drawn import expressions

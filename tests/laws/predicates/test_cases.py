@@ -41,11 +41,11 @@ from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.functions import types
 from secateur.pruning.functions.registry import RULES
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Comparison, Duration, Expression, Predicate, children
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import truth
 from tests.support.checks.bound_form import bound_form
 from tests.support.checks.oracle import ask

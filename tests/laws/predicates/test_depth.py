@@ -25,11 +25,11 @@ from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.outcomes import TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import everything_in, is_supported
 from secateur.pruning.predicate.nodes import Or, Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import truth
 from tests.support.checks.expression_checks import (
     Asked,

@@ -22,14 +22,14 @@ from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind, operand_of
+from secateur.pruning.predicate.binding.bind import bind, operand_of
+from secateur.pruning.predicate.binding.operands import NoRule
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Conditional, all_leaves, is_supported, parts
 from secateur.pruning.predicate.bound import Tested as Condition
 from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
-from secateur.pruning.predicate.operands import NoRule
-from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import truth
 from tests.support.checks.expression_checks import (
     ROWS,

@@ -21,10 +21,10 @@ from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Interval, constant, points
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind, bound_by
+from secateur.pruning.predicate.binding.bind import bind, bound_by
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Unsupported, leaves
-from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.resolve import Binder
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import truth
 from secateur.values import Keys, Kind
 from tests.support.checks.oracle import ask

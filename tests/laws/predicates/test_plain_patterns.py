@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.patterns.regular_expressions import is_plain
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import matching_rows
 from tests.support.profiles import examples
 

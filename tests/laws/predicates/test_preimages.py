@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from secateur.pruning import rangeset
 from secateur.pruning.functions.joined_text import RULES, digits
 from secateur.pruning.interval import Argument
-from secateur.pruning.predicate.constants import pad_to
+from secateur.pruning.predicate.binding.constants import pad_to
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.substrings import alternatives_of, in_bytes
 from secateur.pruning.predicate.patterns.trimming import untrimmed

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from secateur.io.spark.version import IS_3
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import left_to_spark
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.patterns.java_regex import Untranslatable, translated
 from secateur.pruning.predicate.patterns.letter_case import (
     LOCALES,
@@ -24,6 +23,7 @@ from secateur.pruning.predicate.patterns.letter_case import (
     lowered_texts,
     uppered_texts,
 )
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import truth
 from tests.support.checks.oracle import ask
 from tests.support.drawn.text_expressions import expressions, likes, quoted

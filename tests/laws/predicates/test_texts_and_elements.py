@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.io.spark.file_reader import spark_schema
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, all_leaves
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.questions import Texts, questions
 from tests.support.checks.laws import check_table
 from tests.support.checks.naive_filters import may_be, text_may_be

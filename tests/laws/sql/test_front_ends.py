@@ -33,8 +33,8 @@ from secateur.io.spark.column.sql import sql_of
 from secateur.io.spark.version import IS_3
 from secateur.io.tables.iceberg.expressions import predicate_of
 from secateur.pruning.predicate.nodes import And, Literal, Not, Or, Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.patterns.regular_expressions import token_pattern
+from secateur.pruning.predicate.sql.parse import parse
 from tests.support.drawn.trees import flat
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import secateur as sec
 from secateur.errors import IncomparableLiteral, MixedRewrite, UnsupportedPredicate
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.scan.planned_scan import Settings, plan_scan
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.report import Faults
 from tests.support.drawn.row_histories import APPEND, HISTORIES, RowHistory
 from tests.support.formats.iceberg_tables import new_history

@@ -16,7 +16,7 @@ from secateur.io.spark.source_tasks import Location
 from secateur.io.spark.stream_offsets import Limits, Offset, spans
 from secateur.io.spark.stream_reader import SecateurStreamReader
 from secateur.io.tables.open import Moment
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 from tests.support.drawn.row_histories import APPEND, COMPACT, HISTORIES, RowHistory
 from tests.support.formats.delta_tables import numbered
 from tests.support.profiles import by_profile

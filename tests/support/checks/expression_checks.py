@@ -15,11 +15,11 @@ from secateur.errors import IncomparableLiteral
 from secateur.index.zones import zonemap
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field, all_leaves, fields, is_supported
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.row_values import column
 from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones

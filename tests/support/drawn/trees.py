@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 
 TEXT_VALUES = ["", "a", "ab", "b", "k1", "k10", "x"]
 Row = dict[str, int | str]

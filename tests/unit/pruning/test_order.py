@@ -27,7 +27,7 @@ from secateur.pruning.order import (
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.parse_order import parse_order
+from secateur.pruning.predicate.sql.order import parse_order
 from secateur.pruning.rows import matching_rows
 from secateur.pruning.zones import Zones
 from secateur.values import Key, Keys, Kind, concatenate, constant_keys, greatest_keys, keys_of, least_key

@@ -16,10 +16,9 @@ import secateur as sec
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field, Holds, TextMatch, Unsupported, columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.patterns.regular_expressions import literal_parts
 from secateur.pruning.predicate.patterns.substrings import (
     CASE_TRICKY,
@@ -29,6 +28,7 @@ from secateur.pruning.predicate.patterns.substrings import (
     tokens_within,
 )
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.questions import MOST_POINTS, Question, Ranges, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
 from tests.support.checks.naive_filters import may_be, text_may_be, tokens

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from secateur.pruning.predicate.bind import operand_of
-from secateur.pruning.predicate.parse import parse_value
-from secateur.pruning.predicate.resolve import Binder
+from secateur.pruning.predicate.binding.bind import operand_of
+from secateur.pruning.predicate.binding.resolve import Binder
+from secateur.pruning.predicate.sql.parse import parse_value
 from secateur.pruning.row_values import Rows
 
 BATCH = pa.record_batch(

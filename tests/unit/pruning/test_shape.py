@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.shape import MOST_CHARACTERS, shape_of
 from tests.support.drawn.strategies import connected
 from tests.support.profiles import examples

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import matching_rows
 from secateur.pruning.verdicts import MOST_PARTS, can_be_remembered, implies
 from tests.support.drawn.strategies import connected

@@ -19,8 +19,8 @@ from secateur.pruning.explain.replaced_zones import without_gaps
 from secateur.pruning.explain.tuning import LoggedShape
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.nodes import Predicate, Truth
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.stages.files import evidence_of_files
 from secateur.pruning.stages.survivors import Survivors, evaluate_with
 

@@ -20,8 +20,8 @@ from secateur.io.scan.advise.drawn_literals import FROM, UNTIL, ComparedColumn, 
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.pruning.explain.filled_shapes import Slot, filled, slots
 from secateur.pruning.explain.tuning import DRAWN, LOGGED, LoggedShape
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 
 MOST_SHAPES = 32  # for which queries are made: those that read the most
 TOO_CHEAP = f"all its plans read less than those of {MOST_SHAPES} others"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from secateur.errors import SecateurError
 from secateur.io.scan.kept.fingerprint import fingerprint
 from secateur.io.scan.verdict_memory import KnownCondition
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
@@ -75,7 +75,7 @@ def types_of(fields: Sequence[Field]) -> tuple[tuple[tuple[str, ...], str], ...]
 @lru_cache(maxsize=1024)
 def _bound(sql: str, schema: pa.Schema, session_time_zone: str, *, ansi: bool) -> Predicate | None:
     """Parse and bind a condition without a Spark session; None where that fails."""
-    from secateur.pruning.predicate.parse import parse  # importing sqlglot takes longer than planning
+    from secateur.pruning.predicate.sql.parse import parse  # importing sqlglot takes longer than planning
 
     try:
         tree = parse(sql)

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.binding.temporal import date_of, moment_of
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
-from secateur.pruning.predicate.temporal import date_of, moment_of
 
 Node: TypeAlias = Any
 

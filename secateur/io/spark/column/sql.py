@@ -32,7 +32,7 @@ from secateur.io.spark.to_spark import is_active_ansi
 from secateur.io.spark.version import IS_3
 from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.nodes import Literal, quoted_name
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 
 __all__ = ["Column", "sql_of"]
 

@@ -21,9 +21,9 @@ from secateur.pruning.aggregates.answers import DISTINCT, Aggregate, known_value
 from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.statistics import Blocks
 from secateur.values import Kind, kind_of
 

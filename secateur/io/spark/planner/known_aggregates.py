@@ -28,9 +28,9 @@ from secateur.pruning.aggregates.known_groups import known_groups
 from secateur.pruning.aggregates.order_free import is_order_free
 from secateur.pruning.aggregates.sums import Total
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder
 
 MOST_DELETE_BYTES = 8 << 20  # of delete files, read for a count while Spark plans
 MOST_GROUPS = 10_000  # rows of a reply: with three aggregates 0.4 MB, made in 20 ms

@@ -12,10 +12,10 @@ from secateur.io.scan.planned_scan import Settings
 from secateur.io.spark.planner.catalyst import PushedFilter, ScanQuestion
 from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import is_total
 from secateur.pruning.predicate.nodes import And, Column, Predicate, Truth
-from secateur.pruning.predicate.resolve import Binder, resolve
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from secateur.arrays import from_numpy, strings, text_parts
 from secateur.errors import IncompatibleSchemas
 from secateur.io.tables.partitions import Partitions
 from secateur.pruning.functions.calendar import DAY
-from secateur.pruning.predicate.temporal import EPOCH, instant_micros
+from secateur.pruning.predicate.binding.temporal import EPOCH, instant_micros
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # directory of rows whose value is NULL
 

@@ -32,6 +32,7 @@ from pyiceberg.expressions import literals as ice_literals
 from pyiceberg.expressions.visitors import rewrite_not
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.binding.temporal import date_of, moment_of
 from secateur.pruning.predicate.calls import escaped
 from secateur.pruning.predicate.nodes import (
     And,
@@ -47,7 +48,6 @@ from secateur.pruning.predicate.nodes import (
     Truth,
     integer,
 )
-from secateur.pruning.predicate.temporal import date_of, moment_of
 from secateur.pruning.predicate.value_lists import compact
 
 __all__ = ["BooleanExpression", "predicate_of"]

@@ -17,12 +17,12 @@ import pyarrow as pa
 from secateur.errors import InvalidOption
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate import bound
-from secateur.pruning.predicate.bind import operand_of
+from secateur.pruning.predicate.binding.bind import operand_of
+from secateur.pruning.predicate.binding.operands import NoRule
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Constant, Field, Missing, Operand, expression_path, left_to_spark
 from secateur.pruning.predicate.inverse import strictly
 from secateur.pruning.predicate.nodes import Column, Expression, Literal
-from secateur.pruning.predicate.operands import NoRule
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.trees import Node, rebuilt
 
 _SESSIONS = {  # time zone, ANSI mode
@@ -111,7 +111,7 @@ def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
 
 @lru_cache(maxsize=1024)
 def _parsed(sql: str) -> Expression:
-    from secateur.pruning.predicate.parse import parse_value  # importing sqlglot takes longer than planning
+    from secateur.pruning.predicate.sql.parse import parse_value  # importing sqlglot takes longer than planning
 
     return parse_value(sql)
 

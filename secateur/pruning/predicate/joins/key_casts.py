@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.types import MOST_DIGITS
+from secateur.pruning.predicate.binding.listed_keys import instants
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.listed_keys import instants
-from secateur.pruning.predicate.resolve import Binder
 from secateur.values import is_float, keys_of, kind_of
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # of the decimal to which Spark casts an integer, by bits

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from secateur.pruning import rangeset
 from secateur.pruning.key_tuples import key_tuples
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field, Joined, Missing, Unsupported, Within
 from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.key_casts import cast_keys
 from secateur.pruning.predicate.nodes import And, IsNull, Or, Predicate, SemiJoin, Truth
-from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind, keys_of, kind_of
 

@@ -21,13 +21,13 @@ from secateur.index.zones.sort_key import SortColumn, parse_sort_column, tuple_b
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.key_bytes import encode_rows
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.column_keys import keys_where
 from secateur.pruning.predicate.key_ranges import MOST_ALTERNATIVES, MOST_INTERVALS, KeyColumn, key_ranges
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import matching_rows, truth
 from secateur.values import keys_of

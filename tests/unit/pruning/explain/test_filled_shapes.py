@@ -7,7 +7,7 @@ from hypothesis import given
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.explain.filled_shapes import Slot, filled, slots
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.shape import shape_of
 from tests.support.drawn.made_tables import PREDICATES
 

@@ -23,13 +23,13 @@ from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Interval, key_range, points
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate import bind as binding
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding import bind as binding
+from secateur.pruning.predicate.binding.bind import bind
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field, Operand, Within, leaves
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.nodes import IsNull
-from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.resolve import Binder
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones

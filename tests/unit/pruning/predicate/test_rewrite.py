@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Within, leaves
 from secateur.pruning.predicate.nodes import Predicate, Truth
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows import truth
 from tests.support.drawn.strategies import connected
 

@@ -20,12 +20,12 @@ import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Within, leaves
 from secateur.pruning.predicate.nodes import Column, In, Literal, Predicate
-from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.python_values import literal
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.predicate.value_lists import FEW, ValueList, listed
 from secateur.pruning.rows import truth
 from tests.support.checks.bound_form import bound_form

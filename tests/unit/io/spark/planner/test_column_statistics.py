@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.io.spark.planner.column_statistics import column_statistics, encoded_statistics
+from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 from tests.support.profiles import examples
 
 SCHEMA = pa.schema(

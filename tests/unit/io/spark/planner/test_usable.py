@@ -11,7 +11,7 @@ from secateur.io.spark.planner.usable import usable
 from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.nodes import Column, Opaque
-from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.sql.parse import parse
 
 SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string(), "ts": pa.timestamp("us", "UTC")})
 COUNT, LEAST = AggregateCall("count", None, ""), AggregateCall("min", Column(("id",)), "")

@@ -11,9 +11,9 @@ import pytest
 
 from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions.zone_names import known_zone
+from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.key_casts import cast_keys
-from secateur.pruning.predicate.resolve import Binder
 
 BINDER = Binder(pa.schema([]), known_zone("UTC"))
 DAY = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

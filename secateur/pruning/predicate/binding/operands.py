@@ -19,16 +19,16 @@ from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Argument, Function, constant, key_range, numbers
 from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.binding.constants import decimal_of_text, text_of, value_of
+from secateur.pruning.predicate.binding.folding import LONGEST, constant_of_scalar
+from secateur.pruning.predicate.binding.literals import Subject, positions
+from secateur.pruning.predicate.binding.resolve import Binder, Fold, resolve
+from secateur.pruning.predicate.binding.temporal import date_of, local_micros, moment_of
+from secateur.pruning.predicate.binding.without_ansi import single
 from secateur.pruning.predicate.bound import Apply, Conditional, Constant, Field, Operand, Tested, Varying
-from secateur.pruning.predicate.constants import decimal_of_text, text_of, value_of
-from secateur.pruning.predicate.folding import LONGEST, constant_of_scalar
 from secateur.pruning.predicate.interval_literals import micros_of
-from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
-from secateur.pruning.predicate.resolve import Binder, Fold, resolve
-from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
 from secateur.pruning.predicate.trees import Steps, each_of
-from secateur.pruning.predicate.without_ansi import single
 from secateur.values import COLLATED, Keys, Kind, float_key, kind_of
 
 if TYPE_CHECKING:

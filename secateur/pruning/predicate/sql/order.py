@@ -11,8 +11,8 @@ from sqlglot.errors import SqlglotError
 
 from secateur.errors import InvalidOrder
 from secateur.pruning.order import OrderItem
-from secateur.pruning.predicate.parse import Dialect, column_of
-from secateur.pruning.predicate.syntax import has_only
+from secateur.pruning.predicate.sql.parse import Dialect, column_of
+from secateur.pruning.predicate.sql.syntax import has_only
 
 
 def parse_order(texts: Iterable[str]) -> tuple[OrderItem, ...]:

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from secateur.pruning.functions.types import MOST_DIGITS, is_decimal, is_integer, is_numeric, is_temporal
 from secateur.pruning.interval import key_range
+from secateur.pruning.predicate.binding.literals import BOOLEANS, NUMBER, SPECIAL_FLOATS, Position, cannot_be_time
 from secateur.pruning.predicate.calls import NULL
-from secateur.pruning.predicate.literals import BOOLEANS, NUMBER, SPECIAL_FLOATS, Position, cannot_be_time
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
 from secateur.pruning.predicate.value_lists import ValueList, types_of
 from secateur.values import is_float

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from secateur.pruning.functions.types import INSTANT, LOCAL, NAMED, is_decimal
 from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate.binding.temporal import MOVING_WORDS
 from secateur.pruning.predicate.bound import Constant
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Opaque, Predicate
-from secateur.pruning.predicate.temporal import MOVING_WORDS
 from secateur.pruning.predicate.trees import preorder
 from secateur.values import keys_of
 

@@ -16,8 +16,8 @@ from secateur.pruning.functions.calendar import DAY, SECOND
 from secateur.pruning.functions.clocks import Shifting, clock
 from secateur.pruning.functions.spans import DATE
 from secateur.pruning.functions.types import INSTANT, LOCAL
+from secateur.pruning.predicate.binding.literals import Position
 from secateur.pruning.predicate.bound import Apply, Operand
-from secateur.pruning.predicate.literals import Position
 
 
 def unwrapped(op: str, operand: Operand, literal: Position, zone: dt.tzinfo) -> tuple[Operand, Position]:

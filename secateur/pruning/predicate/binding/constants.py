@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import cycle, islice
 
+from secateur.pruning.predicate.binding.temporal import is_agreed
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
-from secateur.pruning.predicate.temporal import is_agreed
 
 MOST_CHARACTERS = 1 << 16  # in a text that is made here
 _EXACT = 2**53  # doubles represent all integers up to here

@@ -21,9 +21,7 @@ from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.types import MOST_DIGITS, size_of
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.nodes import INTEGERS, Literal, Predicate, Sql
-from secateur.pruning.predicate.temporal import (
+from secateur.pruning.predicate.binding.temporal import (
     MOVING_WORDS,
     instant_micros,
     is_agreed,
@@ -31,6 +29,8 @@ from secateur.pruning.predicate.temporal import (
     parse_date,
     parse_timestamp,
 )
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import INTEGERS, Literal, Predicate, Sql
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_key, is_float, kind_of, successor
 
 _EXACT = (*INTEGERS, "decimal")

@@ -53,7 +53,7 @@ from secateur.pruning.predicate.nodes import (
     integer,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
-from secateur.pruning.predicate.syntax import call_of, has_only, longhand, with_variant_paths
+from secateur.pruning.predicate.sql.syntax import call_of, has_only, longhand, with_variant_paths
 from secateur.pruning.predicate.trees import preorder, rebuilt
 from secateur.pruning.predicate.value_lists import compact
 
@@ -104,7 +104,7 @@ Parsed = TypeVar("Parsed", Predicate, Expression)
 
 
 class Dialect(Spark):
-    """Spark SQL whose functions keep their names: :mod:`.calls` defines what they mean, not the parser."""
+    """Spark SQL whose functions keep their names: :mod:`..calls` defines what they mean, not the parser."""
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

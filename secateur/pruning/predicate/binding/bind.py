@@ -21,8 +21,26 @@ from secateur.pruning.functions.text import LONGEST, TRIMS, unfolded
 from secateur.pruning.functions.types import is_integer, is_temporal
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.interval import constant, of_zones
-from secateur.pruning.predicate import nodes, without_ansi
+from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.binding import without_ansi
+from secateur.pruning.predicate.binding.containers import holds, needs
+from secateur.pruning.predicate.binding.folding import is_computed, is_foldable
+from secateur.pruning.predicate.binding.listed_keys import listed_keys, of_positions
+from secateur.pruning.predicate.binding.literals import Position, Subject, plain_keys, positions
+from secateur.pruning.predicate.binding.operands import (
+    NoRule,
+    alike,
+    apply,
+    asked,
+    bound_operand,
+    coerced,
+    constant_of,
+    interval_operand,
+    literal_of,
+)
+from secateur.pruning.predicate.binding.resolve import Binder, Fold, resolve
+from secateur.pruning.predicate.binding.unwrapped_casts import is_cast, unwrapped
 from secateur.pruning.predicate.bound import (
     Apply,
     Compared,
@@ -39,12 +57,8 @@ from secateur.pruning.predicate.bound import (
     leaves,
 )
 from secateur.pruning.predicate.calls import CONTAINMENTS, build, escaped
-from secateur.pruning.predicate.containers import holds, needs
-from secateur.pruning.predicate.folding import is_computed, is_foldable
 from secateur.pruning.predicate.inverse import pull_back, strictly
 from secateur.pruning.predicate.joins.semi_join import joined
-from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
-from secateur.pruning.predicate.literals import Position, Subject, plain_keys, positions
 from secateur.pruning.predicate.nodes import (
     And,
     Call,
@@ -60,17 +74,6 @@ from secateur.pruning.predicate.nodes import (
     as_expression,
     as_predicate,
 )
-from secateur.pruning.predicate.operands import (
-    NoRule,
-    alike,
-    apply,
-    asked,
-    bound_operand,
-    coerced,
-    constant_of,
-    interval_operand,
-    literal_of,
-)
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.patterns.regular_expressions import (
@@ -82,9 +85,7 @@ from secateur.pruning.predicate.patterns.regular_expressions import (
 from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring, alternatives_of, anywhere, in_bytes
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, TextTest, ilike, in_lower_case, like, rlike
 from secateur.pruning.predicate.patterns.trimming import untrimmed
-from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.predicate.unwrapped_casts import is_cast, unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
@@ -107,7 +108,7 @@ def bind(
     fold: Fold | None = None,
     indexed: Mapping[Operand, Field] | None = None,
 ) -> Predicate:
-    """Bind a predicate to the fields of `schema`; its leaves are those of :mod:`.bound`.
+    """Bind a predicate to the fields of `schema`; its leaves are those of :mod:`..bound`.
 
     `fold` is called for the values of constants that have no rule here. Expressions in `indexed` become fields.
 

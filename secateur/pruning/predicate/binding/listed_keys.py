@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from secateur.pruning import rangeset
 from secateur.pruning.functions.calendar import DAY, SECOND
 from secateur.pruning.functions.clocks import FARTHEST, agreed, clock
-from secateur.pruning.predicate.literals import Position, double_position, fits
+from secateur.pruning.predicate.binding.literals import Position, double_position, fits
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_keys, is_float, keys_of, kind_of
 
