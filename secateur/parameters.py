@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.expressions import operand
 from secateur.pruning.predicate.nodes import Literal
-from secateur.pruning.predicate.sql.parse import Dialect
+from secateur.pruning.predicate.sql.dialect import Dialect
 
 Parameters = Mapping[str, object] | Sequence[object]
 

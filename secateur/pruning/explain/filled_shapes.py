@@ -24,7 +24,8 @@ from secateur.pruning.predicate.nodes import (
     Predicate,
     children,
 )
-from secateur.pruning.predicate.sql.parse import Dialect, parse
+from secateur.pruning.predicate.sql.dialect import Dialect
+from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.predicate.trees import preorder
 
 LIKE = "LIKE"

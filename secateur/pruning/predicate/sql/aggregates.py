@@ -12,7 +12,8 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates.answers import COUNT, DISTINCT, FUNCTIONS, AggregateCall
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.sql.parse import Dialect, column_of
+from secateur.pruning.predicate.sql.dialect import Dialect
+from secateur.pruning.predicate.sql.leaves import column_of
 from secateur.pruning.predicate.sql.syntax import has_only
 
 _OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)

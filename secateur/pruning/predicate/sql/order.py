@@ -11,7 +11,8 @@ from sqlglot.errors import SqlglotError
 
 from secateur.errors import InvalidOrder
 from secateur.pruning.order import OrderItem
-from secateur.pruning.predicate.sql.parse import Dialect, column_of
+from secateur.pruning.predicate.sql.dialect import Dialect
+from secateur.pruning.predicate.sql.leaves import column_of
 from secateur.pruning.predicate.sql.syntax import has_only
 
 
