@@ -1,15 +1,15 @@
 # Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
 # Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with Spark 4.1>, SPARK35=<and 3.5>,
-# PYTHON=<the Python to make them with>, WORKERS=<processes that share the tests>, TIMEOUT=<seconds for one test: one that
-# hangs fails with the stacks of its threads>, for fuzz-decoders SECONDS=<for each target>, and for lock UPGRADE= (empty:
-# keep the pins that still hold).
+# PYTHON=<the Python to make them with>, WORKERS=<processes that share the tests: one more than the two cores of a small
+# machine, since some tests wait for servers>, TIMEOUT=<seconds for one test: one that hangs fails with the stacks of its
+# threads>, for fuzz-decoders SECONDS=<for each target>, and for lock UPGRADE= (empty: keep the pins that still hold).
 
 VENV ?= .venv
 OLDEST ?= .venv-oldest
 PYTHON ?=
 UPGRADE ?= --upgrade
 SECONDS ?= 60
-WORKERS ?= 2
+WORKERS ?= 3
 TIMEOUT ?= 900
 BIN := $(VENV)/bin
 SLOWEST := --durations 20 --durations-min 5 # tests that take longest, with their seconds
@@ -31,12 +31,13 @@ NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_tr
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
     spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
-    laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
-    spark/test_transparent.py spark/test_transparent_trouble.py spark/enable/test_enable.py spark/enable/test_enable_trouble.py \
+    laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \
     spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
     spark/enable/test_enable_iceberg_aggregates.py \
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py laws/sql/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
+NEEDS_OLDEST_FULL := $(addprefix tests/,spark/test_spark_source.py spark/test_transparent.py \
+    spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py \
     enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py \
@@ -64,8 +65,8 @@ test-fast: $(STAMP) ## the tests that need no JVM, with few examples: the loop i
 test-full: ## every check, with all examples and the tests that take long: about an hour
 	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400
 
-oldest: $(OLDEST)/.installed ## the tests that need Spark 4.1, the oldest with every jar: Iceberg, Delta, and the hand-off
-	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST)
+oldest: $(OLDEST)/.installed ## the tests that need Spark 4.1, which has Iceberg and Delta, and the hand-off there
+	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST) $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_OLDEST_FULL))
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_DELTA) $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_DELTA_FULL))
 
 spark35: $(if $(SPARK35_PYTHON),$(SPARK35)/.installed) ## the hand-off on Spark 3.5, if there is a Python 3.11; all roads in the full profile

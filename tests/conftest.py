@@ -172,6 +172,7 @@ def spark(
     of_formats = delta_jars.with_settings(runtime.settings(str(tmp_path_factory.mktemp("lake"))))
     of_formats = hudi_bundle.with_settings(of_formats)
     session = local_session(
+        spark_driver_memory="2g",  # several run side by side
         spark_sql_parquet_filterPushdown="false",
         spark_sql_subexpressionElimination_enabled="false",
         spark_sql_files_openCostInBytes="1048576",
