@@ -91,7 +91,7 @@ format: $(STAMP) ## rewrite the code as ruff wants it
 bench: $(STAMP) ## measure, and write the numbers down
 	$(BIN)/python -m benchmarks
 
-bench-peers: $(STAMP) ## the same questions to DuckDB, DataFusion, Polars and Lance, each in an environment of its own
+bench-peers: $(STAMP) ## the same questions to DuckDB, DataFusion, Polars, Lance, Databend, and on Spark to Iceberg, Delta and Hudi
 	$(BIN)/python -m benchmarks.peer_engines --page docs/peers.md
 
 conformance: $(STAMP) ## the classes of bugs that lose rows, on every table format

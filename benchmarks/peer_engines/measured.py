@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from benchmarks.peer_engines.questions import Question
 
 SLOW = 2.0  # seconds: a slower call is made once for each literal
 CALLS = 3  # at least, of a quicker one
+HERE = (os.getpid(),)  # the processes of an engine that works in this one
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Preparation:
 
     what: str
     seconds: float
-    cpu_seconds: float
+    cpu_seconds: float | None  # None where other processes do the work
     index_bytes: int  # beside the rows
     copy_bytes: int | None = None  # of the rows, where the peer has a copy
 
@@ -41,6 +43,7 @@ class Engine(Protocol):
 
     version: str
     preparation: Preparation
+    processes: Sequence[int]  # that work for it: what they read and compute is counted
 
     def read(self, question: Question, condition: str) -> Any:
         """Answer, all rows read: this is timed."""
@@ -60,10 +63,11 @@ def ask(engine: Engine, question: Question) -> dict[str, Any]:
     first = question.conditions[0]
     answer = engine.read(question, first)
     rows, checksum = engine.fingerprint(question, first, answer)
-    calls = [_spent(lambda: engine.read(question, first))]
+    spent = partial(_spent, engine.processes)
+    calls = [spent(lambda: engine.read(question, first))]
     enough = 1 if calls[0].seconds > SLOW else -(-CALLS // len(question.conditions))
     others = [*question.conditions[1:], *question.conditions * (enough - 1)]
-    calls += [_spent(partial(engine.read, question, condition)) for condition in others]
+    calls += [spent(partial(engine.read, question, condition)) for condition in others]
     left = engine.left(question, first, answer)
     return {
         "name": question.name,
@@ -83,7 +87,9 @@ def ask(engine: Engine, question: Question) -> dict[str, Any]:
 def _planning(engine: Engine, question: Question) -> float | None:
     try:
         engine.plan(question, question.conditions[0])
-        times = [_spent(partial(engine.plan, question, condition)) for condition in question.conditions]
+        times = [
+            _spent(engine.processes, partial(engine.plan, question, condition)) for condition in question.conditions
+        ]
     except NotImplementedError:
         return None
     return 1000 * median(call.seconds for call in times)
@@ -99,19 +105,29 @@ class Spent:
     reads: int
 
 
-def _spent(call: Callable[[], object]) -> Spent:
-    before = _counters()
+def _spent(processes: Sequence[int], call: Callable[[], object]) -> Spent:
+    before = _counters(processes)
     started = time.perf_counter()
     call()
     seconds = time.perf_counter() - started
-    cpu, size, reads = (b - a for a, b in zip(before, _counters(), strict=True))
+    cpu, size, reads = (b - a for a, b in zip(before, _counters(processes), strict=True))
     return Spent(seconds, cpu, int(size), int(reads))
 
 
-def _counters() -> tuple[float, int, int]:
-    """CPU seconds, bytes read and reads of this process, since it began."""
-    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return time.process_time(), int(counts["rchar"]), int(counts["syscr"])
+def _counters(processes: Sequence[int]) -> tuple[float, int, int]:
+    """CPU seconds, bytes read and reads of some processes, since they began."""
+    cpu, size, reads = 0.0, 0, 0
+    for process in processes:
+        home = Path(f"/proc/{process}")
+        counts = dict(line.split(": ") for line in (home / "io").read_text().splitlines())
+        cpu += time.process_time() if process in HERE else _ticks(home) / os.sysconf("SC_CLK_TCK")
+        size, reads = size + int(counts["rchar"]), reads + int(counts["syscr"])
+    return cpu, size, reads
+
+
+def _ticks(home: Path) -> int:
+    user, system = (home / "stat").read_text().rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
 
 
 def bytes_in(*directories: Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.peer_engines.peers import PEERS
+from benchmarks.peer_engines.peers import PEERS, Peer
 from benchmarks.peer_engines.questions import Question
 from benchmarks.peer_engines.table import Orders
 
@@ -15,13 +15,17 @@ MORE = 1.5  # times as fast: less is noise
 
 def page(table: Orders, asked: Sequence[Question], kept: Mapping[str, Answers]) -> str:
     """Return the page as Markdown."""
-    names = [name for name in kept if "answers" in kept[name]]
+    answered = [name for name in kept if "answers" in kept[name]]
+    on_spark = [name for name in answered if peer_of(name).on_spark]
     parts = [
         INTRODUCTION.format(
             rows=f"{table.rows:,}", files=table.files, row_groups=f"{table.row_groups:,}", size=_mega(table.bytes)
         ),
-        "## What it takes\n",
-        *_section(names, kept, "secateur"),
+        "## In one process\n",
+        *_section([name for name in answered if name not in on_spark], kept, "secateur"),
+        "## On Spark\n",
+        SPARK,
+        *_section(on_spark, kept, "secateur-spark"),
         "## What is built first\n",
         _built(kept),
         "\n## What is asked\n",
@@ -47,9 +51,13 @@ for the rare status. *Bytes* are all that a call reads, and hardly differ betwee
 to the operating system for them. What is mapped into memory, or held in an engine's own buffers, as all of
 DuckDB's copy is, is in neither. Copies are in the engine's own format: the table has to be rewritten to have one.
 
-Peers on Spark are elsewhere: Iceberg's planner in Java and PyIceberg in [performance](performance.md#iceberg)
-(`python -m benchmarks plan_iceberg`); Spark's push-down, PyIceberg and deltalake in [pruning rates](pruning-rates.md).
-Hudi's indexes, Delta's Z-order and Databend are not measured here.
+Iceberg's planner in Java is measured alone in [performance](performance.md#iceberg) (`python -m benchmarks
+plan_iceberg`); blocks left by Spark's push-down, PyIceberg and deltalake are in [pruning rates](pruning-rates.md).
+"""
+
+SPARK = """The same questions by SQL in a session of Spark, in local mode, answered as Arrow. Bytes and reads are those
+of the JVM and of Python; Spark does not count row groups. Planning is that of the physical plan: Spark lists the files
+of a directory, and Hudi and Delta choose theirs, when the query runs.
 """
 
 
@@ -134,7 +142,8 @@ def _built(kept: Mapping[str, Answers]) -> str:
     for name, answers in kept.items():
         if preparation := answers.get("preparation"):
             copy = "" if preparation["copy_bytes"] is None else _mega(preparation["copy_bytes"])
-            times = f"{preparation['seconds']:.1f} | {preparation['cpu_seconds']:.1f}"
+            cpu = preparation["cpu_seconds"]
+            times = f"{preparation['seconds']:.1f} | {'' if cpu is None else f'{cpu:.1f}'}"
             costs = f"{times} | {_mega(preparation['index_bytes'])} | {copy}"
             rows.append(f"| {title(name)} | {preparation['what']} | {costs} |")
     return "\n".join(rows)
@@ -146,7 +155,12 @@ def _mega(size: int) -> str:
 
 def title(name: str) -> str:
     """Return the title of a peer."""
-    return next(peer.title for peer in PEERS if peer.name == name)
+    return peer_of(name).title
+
+
+def peer_of(name: str) -> Peer:
+    """Return the peer of a name."""
+    return next(peer for peer in PEERS if peer.name == name)
 
 
 def text(kept: Mapping[str, Answers]) -> str:

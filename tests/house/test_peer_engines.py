@@ -6,10 +6,11 @@ import json
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import secateur as sec
 from benchmarks.peer_engines.measured import ask
 from benchmarks.peer_engines.page import disagreements, page, text
 from benchmarks.peer_engines.peers import PEERS
@@ -17,7 +18,11 @@ from benchmarks.peer_engines.questions import Question, read, write
 from benchmarks.peer_engines.table import Orders, orders
 from benchmarks.setting import Setting
 
-HERE = [peer for peer in PEERS if not peer.pins or not any(pin.startswith("pylance") for pin in peer.pins)]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MISSING = ("pylance", "databend")  # in this environment
+HERE = [peer for peer in PEERS if not peer.on_spark and not any(pin.startswith(MISSING) for pin in peer.pins)]
 Made = tuple[Orders, list[Question], dict[str, Any]]
 
 
@@ -43,6 +48,23 @@ def test_all_answers_are_equal(made: Made) -> None:
     assert rows.pop("an absent key") == 0
     assert all(rows.values()), "every other question finds rows"
     assert list(rows) == [question.name for question in asked if question.name != "an absent key"]
+
+
+def test_spark_gives_the_same_answers(spark: SparkSession, made: Made, tmp_path: Path) -> None:
+    """With secateur and without. What Iceberg, Delta and Hudi answer is seen where they are measured."""
+    table, asked, kept = made
+    names = ("one key, unclustered", "a rare status", "the ten newest", "how many of the first 40 %")
+    expected = [answer for answer in kept["secateur"]["answers"] if answer["name"] in names]
+    for name in ("spark_files", "secateur_spark"):
+        module = import_module(f"benchmarks.peer_engines.engines.{name}")
+        engine = module.open_engine(table.data, tmp_path)
+        try:
+            answers = [ask(engine, question) for question in asked if question.name in names]
+        finally:
+            sec.disable(spark)
+        for answer, first in zip(answers, expected, strict=True):
+            assert (answer["rows"], answer["checksum"]) == (first["rows"], first["checksum"]), (name, answer["name"])
+            assert answer["scanned_rows"] is not None and answer["bytes"] > 0
 
 
 def test_an_answer_that_differs_is_named(made: Made) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import datafusion
 
-from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
+from benchmarks.peer_engines.measured import HERE, Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 ZONED = "TIMESTAMP"
@@ -20,6 +20,7 @@ class DataFusion:
     """A context with the table."""
 
     version = f"DataFusion {version('datafusion')}"
+    processes = HERE
     preparation = Preparation("nothing", 0, 0, 0)
 
     def __init__(self, data: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
+from benchmarks.peer_engines.measured import HERE, Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 
@@ -16,6 +16,7 @@ class DuckDB:
     """A connection, and the SQL that names its table."""
 
     version = f"DuckDB {duckdb.__version__}"
+    processes = HERE
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, preparation: Preparation) -> None:
         self.connection, self.table, self.preparation = connection, table, preparation

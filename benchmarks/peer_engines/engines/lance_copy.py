@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow.dataset as ds
 
-from benchmarks.peer_engines.measured import Left, Preparation, bytes_in, fingerprint_of
+from benchmarks.peer_engines.measured import HERE, Left, Preparation, bytes_in, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 INDEXES = {
@@ -27,6 +27,7 @@ class Lance:
     """A dataset."""
 
     version = f"Lance {lance.__version__}"
+    processes = HERE
 
     def __init__(self, dataset: lance.LanceDataset, preparation: Preparation) -> None:
         self.dataset, self.preparation = dataset, preparation

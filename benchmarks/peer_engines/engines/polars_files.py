@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
+from benchmarks.peer_engines.measured import HERE, Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 
 
@@ -15,6 +15,7 @@ class Polars:
     """A lazy frame of all files, asked by expressions that Polars makes of SQL."""
 
     version = f"Polars {pl.__version__}"
+    processes = HERE
     preparation = Preparation("nothing", 0, 0, 0)
 
     def __init__(self, data: Path) -> None:

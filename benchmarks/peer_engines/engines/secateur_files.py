@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import secateur as sec
-from benchmarks.peer_engines.measured import Left, Preparation, fingerprint_of
+from benchmarks.peer_engines.measured import HERE, Left, Preparation, fingerprint_of
 from benchmarks.peer_engines.questions import Question
 from secateur.scan import Scan
 
@@ -17,6 +17,7 @@ class Secateur:
     """A table with its index."""
 
     version = f"secateur {sec.__version__}"
+    processes = HERE
 
     def __init__(self, table: Any, preparation: Preparation) -> None:
         self.table, self.preparation = table, preparation
