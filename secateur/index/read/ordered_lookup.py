@@ -59,8 +59,11 @@ def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_
     first, last = runs_of(segment[1:] != segment[:-1], len(segment))
     segments = segment[first]
     spans = zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True)
+    tables = memory.ordered(f, segments)
+    if all(table is None for table in tables):
+        return None
     parts = []
-    for (number, low, high), stored in zip(spans, memory.ordered(f, segments), strict=True):
+    for (number, low, high), stored in zip(spans, tables, strict=True):
         of_segment = whole_blocks(row_count[low:high])
         with memory.faults.tolerated():
             name = memory.groups.names[number]
