@@ -111,6 +111,23 @@ def joined(parts: Sequence[Heads]) -> Heads:
     return Heads(heads, prefix, all(part.is_exact for part in moved))
 
 
+def keys_of_heads(heads: np.ndarray, prefix: bytes, kind: Kind) -> Keys:
+    """Return the keys that exact heads stand for."""
+    match kind:
+        case Kind.WORD:
+            return Keys(kind, (heads,))
+        case Kind.WIDE:
+            return Keys(kind, (heads >> 63, heads.view(np.uint64)))
+        case Kind.BYTES:
+            begun = (heads.view(np.uint64) ^ _SIGN).astype(">u8").view(np.uint8).reshape(-1, WIDTH)
+            length = len(prefix) + ((begun != 0) * np.arange(1, WIDTH + 1)).max(axis=1, initial=0)
+            width = -(-(len(prefix) + WIDTH) // 8)
+            texts = np.zeros((len(heads), 8 * width), np.uint8)
+            texts[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+            texts[:, len(prefix) : len(prefix) + WIDTH] = begun
+            return Keys(kind, (*texts.view(">u8").astype(np.uint64).T, length.astype(np.uint64)))
+
+
 # ---- ranges ----------------------------------------------------------------------------------------------------------
 
 
