@@ -37,6 +37,7 @@ MEANS = {
     "limit": "other blocks are sure to hold as many rows as are asked for",
     "top-n": "the block cannot hold one of the first rows of the order",
     "pages": "the bounds of pages leave ranges of rows within blocks",
+    "first rows": "values kept in order say which rows may be among the first of the order",
     "rows": "postings say which rows hold what is asked for",
 }
 

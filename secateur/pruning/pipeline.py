@@ -18,6 +18,7 @@ from secateur.pruning.report import Counts, Faults, Report, StageReport, summary
 from secateur.pruning.stages.deletes import has_deletes, prune_deleted
 from secateur.pruning.stages.files import prune_files
 from secateur.pruning.stages.filters import prune_by_filters
+from secateur.pruning.stages.first_rows import has_first_values, prune_first_rows
 from secateur.pruning.stages.limit import is_unordered, prune_by_limit
 from secateur.pruning.stages.pages import prune_pages
 from secateur.pruning.stages.remembered import has_verdicts, prune_remembered
@@ -64,6 +65,7 @@ STAGES = Stages(
         Stage("limit", prune_by_limit, applies=is_unordered),
         Stage("top-n", prune_by_order, applies=is_ordered),  # ORDER BY with a limit
         Stage("rows", prune_rows, applies=lists_rows),  # the rows that postings list
+        Stage("first rows", prune_first_rows, applies=has_first_values),  # of an order, by values kept in order
         Stage("pages", prune_pages),  # row ranges within blocks
     ),
 )

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import binaries
 from secateur.pruning.outcomes import FALSE, TRUE, of_sides
 from secateur.pruning.threshold_grid import ThresholdGrid
 from secateur.values import (
@@ -62,7 +63,7 @@ class RangeSet:
 
     def contains(self, keys: Keys) -> np.ndarray:
         """Return which keys are inside: bool of shape (n,)."""
-        return (keys.rank(self._table(keys.width)) & 1).astype(bool)
+        return (keys.rank(self.table(keys.width)) & 1).astype(bool)
 
     def overlap(self, lower: Keys, upper: Keys) -> tuple[np.ndarray, np.ndarray]:
         """Return which intervals [lower, upper] hold a key inside, and which a key outside: bools of shape (n,).
@@ -76,7 +77,7 @@ class RangeSet:
             start, stop = self.thresholds
             begun, ended = lower.at_least(start), upper.at_least(stop)
             return upper.at_least(start) & ~lower.at_least(stop), ~begun | ended
-        low = lower.rank(self._table(lower.width))
+        low = lower.rank(self.table(lower.width))
         inside = (low & 1).astype(bool)
         crosses = self._reaches(upper, low)
         return crosses | inside, crosses | ~inside
@@ -84,7 +85,7 @@ class RangeSet:
     def _reaches(self, upper: Keys, low: np.ndarray) -> np.ndarray:
         """Return which upper bounds are >= the threshold that follows the first `low` ones."""
         if self.kind is not Kind.WORD or not len(self.thresholds):
-            return upper.rank(self._table(upper.width)) > low
+            return upper.rank(self.table(upper.width)) > low
         following = self.thresholds.take(low, mode="clip")
         return (upper.words[0] >= following) & (low < len(self.thresholds))
 
@@ -129,7 +130,7 @@ class RangeSet:
         inside, outside = self.overlap(lower, upper)
         return of_sides(inside.view(np.uint8), outside.view(np.uint8))
 
-    def _table(self, width: int) -> Keys:
+    def table(self, width: int) -> Keys:
         """Return the thresholds as keys of `width` words of bytes."""
         if self.kind is Kind.WORD:
             return Keys(self.kind, (self.thresholds,))
@@ -145,6 +146,11 @@ class RangeSet:
     def _grids(self) -> dict[tuple[int, int, int, int], ThresholdGrid]:
         """The grids built so far, by thresholds [begin, end) and the word by which they are compared."""
         return {}
+
+    @cached_property
+    def texts(self) -> pa.Array:
+        """The thresholds of a set of BYTES keys, as an Arrow array of large binary."""
+        return binaries(self.thresholds.tolist())
 
     @cached_property
     def longest(self) -> bytes:
@@ -344,7 +350,7 @@ class _Thresholds:
 
     def __init__(self, ranges: RangeSet, width: int, n: int) -> None:
         self.ranges = ranges
-        self.table = ranges._table(width).words
+        self.table = ranges.table(width).words
         self.exact = ranges.kind is Kind.WORD  # no words follow the first, so a tie is equality
         self.words = max(1, width) if ranges.kind is Kind.BYTES else len(self.table)
         below = int(len(ranges.thresholds) > 0 and ranges.thresholds[0] == least_key(ranges.kind))

@@ -7,9 +7,9 @@ makes both a value and a NULL possible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,11 @@ import pyarrow as pa
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, Question, Ranges, Values
+from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.row_ranges import RowRanges
 from secateur.pruning.zones import Zones
+from secateur.values import Key, Keys
 
 
 class Statistics(Protocol):
@@ -123,6 +125,54 @@ class Run(Statistics, Protocol):
         """Which blocks are candidates: bool of shape (n,); None if all are."""
 
 
+class ValueEntries(NamedTuple):
+    """Some values in ascending order: their heads, and the block, by its position, and the row of each."""
+
+    heads: np.ndarray
+    block: np.ndarray
+    row: np.ndarray
+
+    def take(self, chosen: np.ndarray | slice) -> ValueEntries:
+        """Return the chosen entries: positions, bool, or a slice."""
+        return ValueEntries(*(part[chosen] for part in self))
+
+
+class OrderedSegment(Protocol):
+    """The values of a column in the blocks of one segment that are among n blocks. Reading raises IndexFault."""
+
+    @property
+    def positions(self) -> slice:
+        """The positions of its blocks among the n."""
+
+    @property
+    def is_known(self) -> np.ndarray:
+        """Which of these blocks have all their values here: bool."""
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether the values of some block of the segment, given or not, are not here."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all files of the segment are live."""
+
+    @property
+    def ends(self) -> tuple[Key, Key] | None:
+        """The least and the greatest value of the segment; None where it has none."""
+
+    def keys_of(self, heads: np.ndarray) -> Keys:
+        """Return the keys of some heads."""
+
+    def most_within(self, ranges: RangeSet) -> int:
+        """Return how many entries have to be looked at for those in some ranges."""
+
+    def count(self, ranges: RangeSet) -> int:
+        """Count the values of the whole segment in some ranges."""
+
+    def entries(self, ranges: RangeSet, *, descending: bool = False) -> Iterator[ValueEntries]:
+        """Yield the entries of its blocks in some ranges, some at a time, from the least on, or from the greatest."""
+
+
 @dataclass(frozen=True)
 class Descent:
     """What the tree above the segments leaves, ascending: segments to examine, and fully matching ones.
@@ -170,6 +220,13 @@ class Catalog(Protocol):
     @property
     def lists_rows(self) -> bool:
         """Whether some postings say which rows of a block hold a value."""
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the values of some column are kept in order."""
+
+    def ordered(self, column: Field, blocks: Blocks) -> Sequence[OrderedSegment]:
+        """Return the values of a column in some blocks, for the segments that keep them in order."""
 
     def rows(self, question: Values | Ranges, blocks: Blocks) -> RowRanges | None:
         """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""

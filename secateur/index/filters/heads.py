@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import truths
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, keys_of, ordered_kind
+from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of, ordered_kind, prefix_successor
 
 WIDTH = 8  # bytes of a head
 MOST_PREFIX = 1024  # bytes of a common prefix
@@ -57,10 +58,8 @@ def heads_of(values: pa.Array) -> Heads:
         case Kind.WORD:
             return Heads(keys_of(values).words[0])
         case Kind.WIDE:
-            high, low = keys_of(values).words
-            fits = high == low.view(np.int64) >> 63
-            nearest = np.where(high < 0, INT64_MIN, INT64_MAX)
-            return Heads(np.where(fits, low.view(np.int64), nearest), is_exact=bool(fits.all()))
+            keys = keys_of(values)
+            return Heads(_nearest(keys), is_exact=bool(_fits(keys).all()))
         case Kind.BYTES:
             return _heads_of_bytes(values.cast(pa.large_binary()))
 
@@ -73,7 +72,24 @@ def _heads_of_bytes(values: pa.Array) -> Heads:
     rest = pc.binary_slice(values, len(prefix), len(prefix) + WIDTH)
     is_short = pc.all(pc.less_equal(pc.binary_length(values), len(prefix) + WIDTH)).as_py()
     is_exact = is_short and not pc.any(pc.ends_with(rest, b"\0")).as_py()
-    return Heads((keys_of(rest.cast(pa.binary())).words[0] ^ _SIGN).view(np.int64), prefix, is_exact)
+    return Heads(_leading(rest), prefix, is_exact)
+
+
+def _leading(texts: pa.Array) -> np.ndarray:
+    """Return the heads of byte strings of at most WIDTH bytes, of large binary."""
+    return (keys_of(texts.cast(pa.binary())).words[0] ^ _SIGN).view(np.int64)
+
+
+def _fits(keys: Keys) -> np.ndarray:
+    """Return which WIDE keys are in the range of int64: bool of shape (n,)."""
+    high, low = keys.words
+    return high == low.view(np.int64) >> 63
+
+
+def _nearest(keys: Keys) -> np.ndarray:
+    """Return the nearest int64 of WIDE keys."""
+    high, low = keys.words
+    return np.where(_fits(keys), low.view(np.int64), np.where(high < 0, INT64_MIN, INT64_MAX))
 
 
 _ORDERS = ("ascending", "descending")
@@ -93,6 +109,23 @@ def joined(parts: Sequence[Heads]) -> Heads:
     moved = [part.under(prefix) for part in parts]
     heads = np.concatenate([np.zeros(0, np.int64), *(part.heads for part in moved)])
     return Heads(heads, prefix, all(part.is_exact for part in moved))
+
+
+def keys_of_heads(heads: np.ndarray, prefix: bytes, kind: Kind) -> Keys:
+    """Return the keys that exact heads stand for."""
+    match kind:
+        case Kind.WORD:
+            return Keys(kind, (heads,))
+        case Kind.WIDE:
+            return Keys(kind, (heads >> 63, heads.view(np.uint64)))
+        case Kind.BYTES:
+            begun = (heads.view(np.uint64) ^ _SIGN).astype(">u8").view(np.uint8).reshape(-1, WIDTH)
+            length = len(prefix) + ((begun != 0) * np.arange(1, WIDTH + 1)).max(axis=1, initial=0)
+            width = -(-(len(prefix) + WIDTH) // 8)
+            texts = np.zeros((len(heads), 8 * width), np.uint8)
+            texts[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+            texts[:, len(prefix) : len(prefix) + WIDTH] = begun
+            return Keys(kind, (*texts.view(">u8").astype(np.uint64).T, length.astype(np.uint64)))
 
 
 # ---- ranges ----------------------------------------------------------------------------------------------------------
@@ -124,32 +157,44 @@ def spans_of(ranges: RangeSet, prefix: bytes, *, is_exact: bool) -> tuple[Cuts, 
 
 def _thresholds(ranges: RangeSet, prefix: bytes, *, is_exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the head of every threshold, whether all values with that head are below it, and whether any may be."""
-    if ranges.kind is Kind.WORD:
-        nowhere = np.zeros(len(ranges.thresholds), bool)
-        return ranges.thresholds, nowhere, nowhere
-    described = [_threshold(key, prefix, is_exact) for key in ranges.thresholds.tolist()]
-    head, first, last = zip(*described, strict=True) if described else ((), (), ())
-    return np.array(head, np.int64), np.array(first, bool), np.array(last, bool)
+    match ranges.kind:
+        case Kind.WORD:
+            nowhere = np.zeros(len(ranges.thresholds), bool)
+            return ranges.thresholds, nowhere, nowhere
+        case Kind.WIDE:
+            return _wide_thresholds(ranges, is_exact)
+        case Kind.BYTES:
+            return _byte_thresholds(ranges, prefix, is_exact)
 
 
-def _threshold(key: Key, prefix: bytes, is_exact: bool) -> tuple[int, bool, bool]:
-    match key:
-        case int():
-            head = min(max(key, INT64_MIN), INT64_MAX)
-            if is_exact:
-                return head, head < key, head < key
-            return head, False, head < key or head == INT64_MIN
-        case bytes() if key <= prefix:
-            return INT64_MIN, False, False  # no value is below it
-        case bytes() if not key.startswith(prefix):
-            return INT64_MAX, True, True  # all values are
-    rest = key[len(prefix) :]
-    begun = rest[:WIDTH].ljust(WIDTH, b"\0")
+def _wide_thresholds(ranges: RangeSet, is_exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    keys = ranges.table(0)
+    head = _nearest(keys)
+    is_above = (keys.words[0] >= 0) & ~_fits(keys)  # the threshold is greater than its head
     if is_exact:
-        is_below = begun.rstrip(b"\0") < rest  # the only value with this head
-        return _signed(begun), is_below, is_below
-    return _signed(begun), False, len(rest) > WIDTH or rest.endswith(b"\0")
+        return head, is_above, is_above
+    return head, np.zeros(len(head), bool), is_above | (head == INT64_MIN)
 
 
-def _signed(head: bytes) -> int:
-    return int.from_bytes(head, "big") - (1 << 63)
+def _byte_thresholds(ranges: RangeSet, prefix: bytes, is_exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thresholds up to the prefix have no value below them; those that are greater and do not begin with it, all."""
+    behind = prefix_successor(prefix)
+    first = int(np.searchsorted(ranges.thresholds, _boxed(prefix), "right")[0])
+    end = len(ranges.thresholds) if behind is None else int(np.searchsorted(ranges.thresholds, _boxed(behind))[0])
+    texts, known = ranges.texts.slice(first, end - first), len(prefix) + WIDTH
+    is_below = pc.or_(pc.greater(pc.binary_length(texts), known), pc.ends_with(texts, b"\0"))  # the head says less
+    head = np.full(len(ranges.thresholds), INT64_MIN)
+    below_first, below_last = np.zeros(len(head), bool), np.zeros(len(head), bool)
+    head[end:], below_first[end:], below_last[end:] = INT64_MAX, True, True
+    if end > first:
+        head[first:end] = _leading(pc.binary_slice(texts, len(prefix), known))
+        below_last[first:end] = truths(is_below)
+        below_first[first:end] = below_last[first:end] & is_exact  # the only value with this head
+    return head, below_first, below_last
+
+
+def _boxed(text: bytes) -> np.ndarray:
+    """Return an array of one byte string, as a Python object: numpy's own have no zeros at their end."""
+    array = np.empty(1, object)
+    array[0] = text
+    return array

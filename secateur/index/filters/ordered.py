@@ -133,6 +133,36 @@ def places_within(table: OrderedTable, spans: EntrySpans, read: ReadBands, where
     return entries.blocks[chosen], entries.rows[chosen]
 
 
+def entries_before(table: OrderedTable, cuts: Cuts, read: ReadBands, where: str) -> np.ndarray:
+    """Return how many entries come before each cut: int64.
+
+    `read` is called once, or not at all. Raises IndexFault, prefixed by `where`.
+    """
+    if not table.entries:
+        return np.zeros(len(cuts.head), np.int64)
+    pages = table.page_of(cuts)
+    known = sorted_distinct(pages[pages >= 0])
+    entries = _entries_of(table, known, read, where)
+    skipped = np.maximum(pages, 0) - np.searchsorted(known, np.maximum(pages, 0))  # pages before it that are not read
+    return np.where(pages < 0, 0, offsets_of(entries.counts)[cuts.among(entries.heads)] + skipped * table.page)
+
+
+def entries_at(
+    table: OrderedTable, spans: EntrySpans, pages: np.ndarray, read: ReadBands, where: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the head, the block and the row of every entry of ascending pages that may lie in some ranges, in order.
+
+    `read` is called once. Raises IndexFault, prefixed by `where`.
+    """
+    entries = _entries_of(table, pages, read, where)
+    begin, end = (cuts.among(entries.heads) for cuts in (spans.starts, spans.stops))
+    change = np.zeros(len(entries.heads) + 1, np.int64)
+    np.add.at(change, begin[begin < end], 1)
+    np.add.at(change, end[begin < end], -1)
+    inside = np.repeat(np.cumsum(change[:-1]) > 0, entries.counts)
+    return np.repeat(entries.heads, entries.counts)[inside], entries.blocks[inside], entries.rows[inside]
+
+
 def all_entries(ordered: Ordered, where: str) -> list[BlockEntries | None]:
     """Return the values of every block; None where they are unknown. Raises IndexFault, prefixed by `where`."""
     table = ordered.table

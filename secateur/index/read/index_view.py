@@ -23,6 +23,7 @@ from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.ordered_lookup import rows_within
+from secateur.index.read.ordered_values import SegmentValues, segment_values
 from secateur.index.read.row_lookup import rows_with
 from secateur.index.read.runs import LooseRun, SegmentRun
 from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
@@ -229,6 +230,11 @@ class IndexView:
         """Whether some postings say which rows of a block hold a value."""
         return any(filter_.rows or filter_.kind == ORDERED for filter_ in self.memory.snapshot.filters)
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the values of some column are kept in order."""
+        return any(filter_.kind == ORDERED for filter_ in self.memory.snapshot.filters)
+
     def rows(self, question: Values | Ranges, blocks: Blocks) -> RowRanges | None:
         """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""
         if not isinstance(blocks, OpenedBlocks):  # those that were pruned elsewhere have no numbers
@@ -244,6 +250,15 @@ class IndexView:
             case _:
                 return None
         return None if known is None else joined_ranges([known, whole_blocks(row_count[indexed:])])
+
+    def ordered(self, column: Field, blocks: Blocks) -> Sequence[SegmentValues]:
+        """Return the values of a column in some blocks, in order, for the segments that have them."""
+        stored = self.memory.called(column) if self.file_zones(column) is None else None
+        if stored is None or not isinstance(blocks, OpenedBlocks):
+            return ()
+        indexed = int(np.searchsorted(blocks.numbers, self.total))
+        numbers, row_count = blocks.numbers[:indexed], blocks.row_count[:indexed]
+        return segment_values(self.memory, stored, numbers, row_count, self.coverage.complete)
 
     def _zones_of(self, question: Question) -> ZonesOf:
         return lambda numbers: OpenedBlocks(self, numbers).zones(question.column)

@@ -16,6 +16,7 @@ from secateur.index.filters.ordered import places_within
 from secateur.index.model import ORDERED
 from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import StoredOrdered
+from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Ranges
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, rows_of_blocks, whole_blocks
 from secateur.ragged import runs_of
@@ -31,7 +32,7 @@ Places = tuple[np.ndarray, np.ndarray]  # blocks by their positions in a segment
 
 def blocks_within(memory: IndexMemory, question: Ranges, segments: np.ndarray) -> np.ndarray | None:
     """Return the blocks of some segments, ascending, that may hold a value in the ranges; None if nothing tells."""
-    f = _number(memory, question)
+    f = ordered_filter(memory, question.column)
     tables = [] if f is None else memory.ordered(f, segments)
     if all(table is None for table in tables):
         return None
@@ -51,7 +52,7 @@ def blocks_within(memory: IndexMemory, question: Ranges, segments: np.ndarray) -
 
 def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_count: np.ndarray) -> RowRanges | None:
     """Return the rows that may hold a value in the ranges, of ascending blocks of segments; None if nothing tells."""
-    f = _number(memory, question)
+    f = ordered_filter(memory, question.column)
     if f is None or not len(numbers):
         return None
     begin = memory.groups.block_begin
@@ -59,8 +60,11 @@ def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_
     first, last = runs_of(segment[1:] != segment[:-1], len(segment))
     segments = segment[first]
     spans = zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True)
+    tables = memory.ordered(f, segments)
+    if all(table is None for table in tables):
+        return None
     parts = []
-    for (number, low, high), stored in zip(spans, memory.ordered(f, segments), strict=True):
+    for (number, low, high), stored in zip(spans, tables, strict=True):
         of_segment = whole_blocks(row_count[low:high])
         with memory.faults.tolerated():
             name = memory.groups.names[number]
@@ -72,14 +76,12 @@ def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_
     return joined_ranges(parts)
 
 
-def _number(memory: IndexMemory, question: Ranges) -> int | None:
-    """Return the number of the ordered postings that serve a question, which has the index's name of its column."""
+def ordered_filter(memory: IndexMemory, column: Field) -> int | None:
+    """Return the number of the ordered postings of a column, which has the index's name; None where it has none."""
     serving = (
         f
         for f, filter_ in enumerate(memory.snapshot.filters)
-        if filter_.kind == ORDERED
-        and filter_.path == question.column.path
-        and same_keys(filter_.type, question.column.type)
+        if filter_.kind == ORDERED and filter_.path == column.path and same_keys(filter_.type, column.type)
     )
     return next(serving, None)
 

@@ -46,8 +46,11 @@ def rows_with(memory: IndexMemory, question: Values, numbers: np.ndarray, row_co
     first, last = runs_of(segment[1:] != segment[:-1], len(segment))
     segments = segment[first]
     spans = zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True)
+    tables = memory.postings(f, segments)
+    if all(table is None or table.lists is None for table in tables):
+        return None
     parts = []
-    for (number, low, high), stored in zip(spans, memory.postings(f, segments), strict=True):
+    for (number, low, high), stored in zip(spans, tables, strict=True):
         counts = row_count[low:high]
         of_segment = whole_blocks(counts)
         with memory.faults.tolerated():

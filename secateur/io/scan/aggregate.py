@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from secateur.io.scan.in_order import answered_in_order
 from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
@@ -62,14 +63,20 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     """
     blocks = plan.survivors.blocks
     answers = Answers(asked, blocks, _known_rows(plan, asked))
-    _read(plan, answers, answers.asked, answers.in_doubt)
+    keeps_order, by_index = plan.opened.catalog.keeps_order, 0
+    if keeps_order:
+        by_index += _answer_in_order(plan, answers, answers.asked, answers.in_doubt)
+    _read(plan, answers, answers.asked, answers.in_doubt[answers.unread[answers.in_doubt]])
+    if keeps_order:
+        by_index += _answer_in_order(plan, answers, *answers.next(len(blocks)))
     for most in wave_sizes():
         still_open, wanted = answers.next(most)
         if not len(wanted):
             break
         _read(plan, answers, still_open, wanted)
+    read = int(np.count_nonzero(~answers.unread)) - by_index
     columns = [pa.array([aggregate.value(answers.results[aggregate])], aggregate.type) for aggregate in asked]
-    schema = pa.schema(_fields(asked), _counts(len(blocks), int(np.count_nonzero(~answers.unread))))
+    schema = pa.schema(_fields(asked), _counts(len(blocks), read))
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -123,6 +130,15 @@ def _fields(asked: Sequence[Aggregate]) -> list[pa.Field]:
 
 def _counts(blocks: int, read: int) -> dict[bytes, bytes]:
     return {BY_METADATA: str(blocks - read).encode(), READ: str(read).encode()}
+
+
+def _answer_in_order(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], positions: np.ndarray) -> int:
+    """Answer for some blocks by the values that the index keeps in order; return for how many."""
+    done, results = answered_in_order(plan, asked, positions)
+    if len(done):
+        answers.add(asked, results)
+        answers.unread[done] = False
+    return len(done)
 
 
 def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], positions: np.ndarray) -> None:

@@ -189,11 +189,16 @@ class PlannedScan(ScanPlan):
     def count(self) -> int:
         """Count the matching rows.
 
-        Reads blocks that are neither dead nor fully matching, or have rows deleted by value; and deleted positions.
+        Reads blocks that are neither dead nor fully matching, or have rows deleted by value, unless ordered postings
+        tell their rows; and deleted positions.
         """
         live = live_rows(self)
         known = live >= 0
         total = int(live[known].sum())
+        if not known.all() and (self.limit is None or total < self.limit):
+            counted, others = self._counted_in_order(np.flatnonzero(~known))
+            known[counted] = True
+            total += others
         if not known.all() and (self.limit is None or total < self.limit):
             self.require_supported(in_order=False)
             reader = self._reader(())
@@ -202,6 +207,15 @@ class PlannedScan(ScanPlan):
             with keeping_verdicts(self.opened):
                 total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
         return total if self.limit is None else min(total, self.limit)
+
+    def _counted_in_order(self, positions: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the blocks among some whose matching rows ordered postings tell, and the number of these rows."""
+        if not self.opened.catalog.keeps_order:
+            return positions[:0], 0
+        from secateur.io.scan.in_order import ROWS, answered_in_order
+
+        counted, results = answered_in_order(self, [ROWS], positions)
+        return counted, sum(count for count in results if isinstance(count, int))
 
     @property
     def complete_blocks(self) -> np.ndarray:

@@ -107,7 +107,9 @@ class Pruned:
             case "limit":
                 cause = Cause(None, f"the blocks before it that match with every row hold {self.limit:,} rows")
             case "top-n segments" | "top-n":
-                cause = self._by_order()
+                cause = self._by_order("stand before all of its rows")
+            case "first rows":
+                cause = self._by_order("stand before all of its rows, or are equal to them,")
             case "rows":
                 cause = self._by_rows()
             case _:
@@ -155,9 +157,9 @@ class Pruned:
         gaps = "; ".join(filter(None, (gaps_text(field, self.block) for field in fields(conjunct))))
         return Cause(str(conjunct), _zone_maps("", conjunct, self.block) + (f"; {gaps}" if gaps else ""))
 
-    def _by_order(self) -> Cause:
+    def _by_order(self, where: str) -> Cause:
         assert self.order is not None, "the stages of an order run only where there is one"
-        before = f"at least {self.limit:,} matching rows stand before all of its rows in the order {self.order}"
+        before = f"at least {self.limit:,} matching rows {where} in the order {self.order}"
         return Cause(None, f"{before} ({zone_map_text(self.order.first.field, self.block)})")
 
     def _by_both(self) -> Cause | None:

@@ -161,7 +161,7 @@ def test_predicates_ask_every_kind_of_filter() -> None:
         for one in index.filters
         if asked_of(one, question)
     }
-    assert asked == {"bloom", "postings", "ngram", "token"}
+    assert asked == {"bloom", "postings", "ordered", "ngram", "token"}
     assert set(KINDS) == {one.path[0] for one in index.filters}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.model import POSTINGS
+from secateur.index.model import OF_ROWS
 from secateur.index.read.blocks import LOOSE, OpenedBlocks
 from secateur.index.read.index_view import IndexView
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.questions import Question, Values
+from secateur.pruning.questions import Question, Ranges, Values
 from secateur.pruning.report import Counts, Faults
 from secateur.pruning.statistics import Run
 from secateur.pruning.zones import Zones
-from tests.support.drawn.random_filters import Asked, asked_of, number_of, random_question
+from tests.support.drawn.random_filters import Asked, asked_of, keys_in, number_of, random_question
 from tests.support.drawn.random_index import NUMBER, Block, Index, Zone, zone_list
 
 OTHER = Field(("other",), pa.int64())  # that nothing knows
@@ -214,6 +215,33 @@ class Query:
         self.check_blocks(opened, [*indexed, *others])
         chosen = self.some(range(len(opened)))
         self.check_blocks(opened.take(np.array(chosen, np.int64)), [[*indexed, *others][i] for i in chosen])
+        for _ in range(2):
+            self.check_listed(opened, [*indexed, *others], random_question(self.random, self.index.fields))
+
+    def check_listed(self, opened: OpenedBlocks, expected: Sequence[Entry], question: Question) -> None:
+        """The rows that may hold what is asked for, of ordered postings: those with a value in the ranges, and others
+        only where values are cut, unknown, or not read.
+        """
+        if not isinstance(question, Ranges):
+            return
+        segments = sorted({e.segment for e in expected} - {LOOSE})
+        asking = self.asking(question, segments)
+        for f, _ in asking:
+            self.note_filter(f, segments)
+        listed = self.catalog.rows(question, opened)
+        assert (listed is None) == (not asking), question
+        if listed is None:
+            return
+        (f, _), *_ = asking
+        for i, entry in enumerate(expected):
+            part = listed.take(np.array([i]))
+            rows = {row for a, b in zip(part.start.tolist(), part.stop.tolist(), strict=True) for row in range(a, b)}
+            matching = rows_within(entry.block.values[question.column.path[0]], question)
+            assert matching <= rows <= set(range(entry.block.rows)), (question, entry)
+            if entry.number >= 0 and self.index.is_sound(f, entry.segment):
+                held = self.index.held(f, entry.number)
+                is_known = held is not None and held.values is not None
+                assert rows == (matching if is_known else set(range(entry.block.rows))), (question, entry)
 
     def entry(self, number: int) -> Entry:
         index = self.index
@@ -278,16 +306,18 @@ class Query:
 
     def tells(self, f: int, segments: Sequence[int]) -> bool:
         """Bloom matrices of whatever segments, or postings of one of these."""
-        if self.index.filters[f].kind != POSTINGS:
+        if self.index.filters[f].kind not in OF_ROWS:
             return f in self.index.segments.bloom_matrices
         number = number_of(self.index.filters[f])
         self.note_filter(f, segments)
-        return any(self.index.parts[s].has(f"posting/{number}") for s in segments)
+        return any(
+            self.index.parts[s].has(chunk) for s in segments for chunk in (f"posting/{number}", f"ordered/{number}")
+        )
 
     def note_filter(self, f: int, segments: Sequence[int]) -> None:
         number = number_of(self.index.filters[f])
         for s in segments:
-            self.note(s, f"posting/{number}")
+            self.note(s, f"posting/{number}", f"ordered/{number}")
             if self.index.parts[s].harmed & {f"size-class/{number}", f"rows/{number}"}:
                 self.doubted.add(self.index.parts[s].name)
 
@@ -405,6 +435,13 @@ class Query:
     def check_zones_hold(self, zones: Zones | None, within: np.ndarray | slice, expected: Sequence[Zone]) -> None:
         assert zones is not None
         assert all(map(holds, zone_list(zones.take(within)), expected))
+
+
+def rows_within(values: Sequence[Any], question: Ranges) -> set[int]:
+    """The rows of a block whose values are in the ranges."""
+    thresholds, type_ = question.ranges.thresholds.tolist(), question.column.type
+    rows = [(row, key) for row, value in enumerate(values) for key in keys_in([value], type_)]
+    return {row for row, key in rows if bisect_right(thresholds, key) % 2}  # type: ignore[type-var]
 
 
 def allows(zone: Zone, key: Any) -> bool:

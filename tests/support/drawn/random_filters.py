@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,15 +13,18 @@ import pyarrow as pa
 from bitarray import bitarray
 
 from secateur.index.build.column_sketch import FilterSketch
+from secateur.index.build.row_sketch import ordered_sketch
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.filters.ngrams import MOST_TOKEN
+from secateur.index.filters.ordered import BlockEntries
 from secateur.index.filters.parquet_bloom import Encoding, NativeForm
 from secateur.index.filters.size_class import NONE, native_class, shape_of
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
+from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, Filter, Store
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
-from secateur.pruning.questions import Question, Texts, Values
-from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
+from secateur.pruning.questions import Question, Ranges, Texts, Values
+from secateur.pruning.rangeset import RangeSet, of_thresholds, points
+from secateur.values import Key, Kind, canonical_bytes, keys_of, kind_of, ordered_kind, same_keys
 from tests.support.drawn.strategies import BY_NAME, ColumnKind, array_of
 from tests.support.stores.filter_files import (
     OwnShapes,
@@ -40,6 +44,7 @@ FILTERS = [
     Filter(POSTINGS, ("day",), TYPES["day"]),
     Filter(NGRAM, ("s",), TYPES["s"], gram=2),
     Filter(TOKEN, ("s",), TYPES["s"], folded=True),
+    *(Filter(ORDERED, (name,), TYPES[name]) for name in ("i", "s", "huge")),
 ]
 # As a later snapshot has them: renumbered, without one, of a wider column, and with one that no segment has.
 LATER_FILTERS = [Filter(NGRAM, ("s",), TYPES["s"], gram=4), *FILTERS[:3:-1], *FILTERS[2:0:-1]]
@@ -87,14 +92,20 @@ def contents_of(filter_: Filter, values: Sequence[Any]) -> frozenset[bytes]:
 
 @dataclass(frozen=True)
 class Held:
-    """What the filter of one block holds: its code, its bits, and by sets; `values` is None where it is not known."""
+    """What the filter of one block holds: its code, its bits, and by sets; `values` is None where it is not known.
+
+    Ordered postings hold `keys`.
+    """
 
     size_class: int
     values: frozenset[bytes] | None
     bits: bitarray | None = None
+    keys: frozenset[Key] = frozenset()
 
     def by_sets(self, asked: Asked) -> bool:
         """Whether the block may hold what is asked for, by a filter that is never wrong."""
+        if asked.thresholds is not None and self.values is not None:
+            return any(bisect_right(asked.thresholds, key) % 2 for key in self.keys)  # type: ignore[type-var]
         return self.values is None or any(self.values.issuperset(values) for values in asked.alternatives)
 
     def by_bits(self, asked: Asked) -> bool:
@@ -135,6 +146,7 @@ class Written:
     fragments: list[BloomFragment]
     held: list[Held]
     hashes: list[np.ndarray | None]
+    entries: list[BlockEntries | None]
 
 
 def written(
@@ -142,7 +154,13 @@ def written(
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
     writer, shapes = BloomFragmentWriter(store, prefix, fpr), OwnShapes(fpr)
-    held, hashes = [], []
+    held, hashes, entries = [], [], _entries(filter_, blocks, random)
+    if filter_.kind == ORDERED:
+        held = [
+            Held(NONE, None if block is None else frozenset(), keys=keys_in(values, filter_.type))
+            for values, block in zip(blocks, entries, strict=True)
+        ]
+        return Written(np.zeros(0, np.int16), [], held, [], entries)
     for values in blocks:
         contents, value_hashes = contents_of(filter_, values), _hashes(filter_, values)
         is_known, is_native = random.random() < 0.85, filter_ is FILTERS[0] and random.random() < 0.3
@@ -164,8 +182,27 @@ def written(
             bits = bits_of((positions_of(hash_of(filter_, value), probes, size) for value in contents), size)
             held.append(Held(size_class, contents, bits))
     if filter_.kind == POSTINGS:
-        return Written(np.zeros(0, np.int16), [], held, hashes)
-    return Written(writer.finish(), writer.fragments, held, hashes)
+        return Written(np.zeros(0, np.int16), [], held, hashes, [])
+    return Written(writer.finish(), writer.fragments, held, hashes, [])
+
+
+def keys_in(values: Sequence[Any], type_: pa.DataType) -> frozenset[Key]:
+    """The keys of values that are not NULL."""
+    keys = keys_of(array_of(values, type_).drop_null())
+    return frozenset(keys.at(i) for i in range(len(keys)))
+
+
+def _entries(
+    filter_: Filter, blocks: Sequence[Sequence[Any]], random: np.random.Generator
+) -> list[BlockEntries | None]:
+    """What a build keeps in order; some blocks are not known."""
+    entries: list[BlockEntries | None] = []
+    if filter_.kind == ORDERED:
+        sketch = ordered_sketch(filter_, entries.append)
+        for values in blocks:
+            sketch.add(array_of(values, filter_.type))
+            sketch.end() if random.random() < 0.85 else sketch.give_up()
+    return entries
 
 
 def hash_of(filter_: Filter, value: bytes) -> int:
@@ -199,6 +236,7 @@ class Asked:
     filter: Filter
     alternatives: Sequence[Sequence[bytes]]
     type: pa.DataType
+    thresholds: Sequence[Key] | None = None  # of the ranges that ordered postings are asked for
 
     def hashed(self, value: bytes) -> int:
         """The hash of a part of an alternative."""
@@ -218,7 +256,11 @@ def asked_of(filter_: Filter, question: Question) -> Asked | None:
     match question:
         case Values(column, type_, points):
             kind = kind_of(type_)
-            if filter_.kind in (NGRAM, TOKEN) or filter_.path != column.path or not same_keys(filter_.type, type_):
+            if (
+                filter_.kind in (NGRAM, TOKEN, ORDERED)
+                or filter_.path != column.path
+                or not same_keys(filter_.type, type_)
+            ):
                 return None
             assert kind is not None
             return Asked(filter_, [[canonical_bytes(key, kind)] for key in points.tolist()], type_)
@@ -227,8 +269,10 @@ def asked_of(filter_: Filter, question: Question) -> Asked | None:
                 return None
             parts = [_parts(filter_, substrings, tokens) for substrings in alternatives]
             return Asked(filter_, parts, filter_.type) if all(parts) else None
-        case _:
-            return None
+        case Ranges(column, ranges):
+            if filter_.kind != ORDERED or filter_.path != column.path or not same_keys(filter_.type, column.type):
+                return None
+            return Asked(filter_, [], column.type, ranges.thresholds.tolist())
 
 
 def _parts(filter_: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
@@ -240,8 +284,23 @@ def _parts(filter_: Filter, substrings: Sequence[Substring], tokens: Sequence[by
 
 
 def random_question(random: np.random.Generator, fields: Sequence[Field]) -> Question:
-    """Of values, some of which some block has, or of parts of texts."""
+    """Of values, some of which some block has, of ranges of these, or of parts of texts."""
     field = fields[int(random.integers(len(fields)))]
+    values = _random_values(random, field)
+    if not isinstance(values, Values) or random.random() < 0.6:
+        return values
+    return Ranges(field, _random_ranges(random, field, values.points.tolist()))
+
+
+def _random_ranges(random: np.random.Generator, field: Field, keys: Sequence[Key]) -> RangeSet:
+    """The values, or all from one to the next, or from the last on."""
+    kind = ordered_kind(field.type)
+    if random.random() < 0.5:
+        return points(kind, keys)
+    return of_thresholds(kind, keys)
+
+
+def _random_values(random: np.random.Generator, field: Field) -> Question:
     numbers = random.integers(0, 75, random.choice([1, 1, 2, 5, 60])).tolist()
     texts = [b"x" * int(random.choice([0, 0, 1, 7, 20])) + b"%02d" % number for number in numbers]
     if field.path == ("s",) and random.random() < 0.6:

@@ -18,9 +18,10 @@ import pyarrow as pa
 from secateur.index.container.index_file import SEGMENT
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.ordered import ordered_of
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
-from secateur.index.model import POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
+from secateur.index.model import OF_ROWS, ORDERED, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.coverage import NamesOnly
 from secateur.index.segments.segment_file import SegmentData, encode_segment
@@ -118,6 +119,7 @@ class Part:
             *(f"page/{c}" for c in data.pages),
             *(f"size-class/{f}" for f in data.size_classes),
             *(f"posting/{f}" for f in data.postings),
+            *(f"ordered/{f}" for f in data.ordered),
         }
 
     @property
@@ -127,7 +129,7 @@ class Part:
 
     def held(self, f: int, within: int) -> Held | None:
         """What the filter of a block holds; None where the segment has none."""
-        is_there = f in self.fragments or f"posting/{f}" in self.chunks - self.missing
+        is_there = f in self.fragments or {f"posting/{f}", f"ordered/{f}"} & (self.chunks - self.missing)
         return self.filters[f].held[within] if is_there else None
 
 
@@ -179,7 +181,7 @@ class Maker:
         missing |= {
             f"bloom matrix/{f}" for f in data.size_classes if f"size-class/{f}" in missing
         }  # in whose columns nobody would find it
-        rows = {f"rows/{f}" for f in data.postings}
+        rows = {f"rows/{f}" for f in (*data.postings, *data.ordered)}
         harmed = frozenset(chunk for chunk in (part.chunks | rows) - missing if self.chance(harm))
         return Part(name, files, data, filters, missing, harmed)
 
@@ -204,11 +206,12 @@ class Maker:
             for f, (filter_, rate) in enumerate(zip(FILTERS, self.rates, strict=True))
         ]
         there = [f for f in range(len(FILTERS)) if self.chance(0.8)]
-        size_classes = {f: filters[f].size_classes for f in there if FILTERS[f].kind != POSTINGS}
-        hashes = {f: filters[f].hashes for f in there if f not in size_classes}
-        postings = {f: postings_of(filter_) for f, filter_ in hashes.items()}
+        size_classes = {f: filters[f].size_classes for f in there if FILTERS[f].kind not in OF_ROWS}
+        postings = {f: postings_of(filters[f].hashes) for f in there if FILTERS[f].kind == POSTINGS}
+        ordered = {f: ordered_of(filters[f].entries) for f in there if FILTERS[f].kind == ORDERED}
         identities = [f.identity for f in files]
-        return SegmentData(identities, table, COLUMNS, maps, pages, size_classes, postings), filters
+        data = SegmentData(identities, table, COLUMNS, maps, pages, size_classes, postings, ordered=ordered)
+        return data, filters
 
     def partly_known(self, zone_map: ZoneMap) -> ZoneMap:
         counted = self.random.random(len(zone_map)) < 0.8
@@ -245,8 +248,10 @@ def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     data = bytearray(encoded.data)
     for chunk in part.harmed & set(places):
         data[places[chunk].at + places[chunk].size // 2] ^= 1
-    for f in (f for f in part.data.postings if f"rows/{f}" in part.harmed):
-        data = bytearray(without_bands(part.name, bytes(data), SEGMENT, f"posting/{f}"))
+    matrices = {f"rows/{f}": f"posting/{f}" for f in part.data.postings}
+    matrices |= {f"rows/{f}": f"ordered/{f}" for f in part.data.ordered}
+    for matrix in (matrix for rows, matrix in matrices.items() if rows in part.harmed):
+        data = bytearray(without_bands(part.name, bytes(data), SEGMENT, matrix))
     counts = np.stack(
         [np.bincount(blocks.file, w, len(part.files)) for w in (None, blocks.row_count, blocks.byte_count)]
     )
@@ -398,9 +403,13 @@ class Index:
         return None if filter_number is None else self.parts[segment].held(filter_number, within)
 
     def is_sound(self, f: int, segment: int) -> bool:
-        """Whether all can be read that a filter has of a segment."""
+        """Whether all can be read that a filter has of a segment, and tells all that is asked of it."""
         part, number = self.parts[segment], number_of(self.filters[f])
         bloom_matrices = self.segments.bloom_matrices.get(f)
+        if number is not None and FILTERS[number].kind == ORDERED:
+            ordered = part.data.ordered.get(number)
+            is_exact = ordered is None or ordered.table.is_exact
+            return is_exact and not part.harmed & {f"ordered/{number}", f"rows/{number}"}
         if number is None or bloom_matrices is None or FILTERS[number].kind == POSTINGS:
             return not part.harmed & {f"posting/{number}", f"rows/{number}"}
         matrices = bloom_matrices.run_matrix[bloom_matrices.segment == segment]
