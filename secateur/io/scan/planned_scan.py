@@ -375,25 +375,36 @@ class PlannedScan(ScanPlan):
 
 
 def plan_scan(
-    table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
+    table: Table,
+    predicate: Predicate,
+    sql: Sql,
+    settings: Settings,
+    opened: OpenedTable | None = None,
+    files: np.ndarray | None = None,
 ) -> PlannedScan:
     """Plan a query over the table's current snapshot, or over an open one, and report the plan.
 
-    `sql` prints the predicate for Spark.
+    `sql` prints the predicate for Spark. `files` marks the only files of an open table whose rows are asked for.
     """
-    scan = plan_unreported(table, predicate, sql, settings, opened)
+    scan = plan_unreported(table, predicate, sql, settings, opened, files)
     notify(scan.report)
     return scan
 
 
 def plan_unreported(
-    table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
+    table: Table,
+    predicate: Predicate,
+    sql: Sql,
+    settings: Settings,
+    opened: OpenedTable | None = None,
+    files: np.ndarray | None = None,
 ) -> PlannedScan:
     """Plan as `plan_scan` does what is only an estimate of a query."""
     started = time.perf_counter()
     plan = partial(_planned, Origin(table, predicate, settings), sql, started)
     if opened is not None:
-        return plan(opened, Faults(settings.strict))
+        return plan(opened, Faults(settings.strict), files)
+    assert files is None, "files are numbered by the listing of an open table"
     snapshot, zone = table.snapshot(), known_zone(settings.session_time_zone)
 
     def open_table(known: TableState | None) -> OpenedTable:
@@ -408,7 +419,9 @@ def plan_unreported(
     return replace(scan, report=replace(scan.report, planning_seconds=time.perf_counter() - started))
 
 
-def _planned(origin: Origin, sql: Sql, started: float, opened: OpenedTable, faults: Faults) -> PlannedScan:
+def _planned(
+    origin: Origin, sql: Sql, started: float, opened: OpenedTable, faults: Faults, files: np.ndarray | None = None
+) -> PlannedScan:
     """Plan a query, begun at a time by `time.perf_counter`, over an open table."""
     predicate, settings = origin.predicate, origin.settings
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
@@ -423,7 +436,17 @@ def _planned(origin: Origin, sql: Sql, started: float, opened: OpenedTable, faul
     opened.catalog.expect([*fields(asked_of_index), *([] if order is None else [order.first.field])])
     implied = implied_by(rewritten, opened)
     verdicts = verdicts_on(asked_of_index, opened, time_zone, ansi=settings.ansi) if settings.use_verdicts else ()
-    query = Query(asked_of_index, opened.catalog, settings.limit, deadline, executors, implied, order, verdicts)
+    query = Query(
+        asked_of_index,
+        opened.catalog,
+        settings.limit,
+        files,
+        deadline=deadline,
+        executors=executors,
+        implied=implied,
+        order=order,
+        verdicts=verdicts,
+    )
     asked = brief(sql) if settings.semi_join is None else f"{brief(sql)} AND {settings.semi_join}"
     pruned = run(query, faults, predicate=asked, index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)

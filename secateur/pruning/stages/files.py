@@ -19,12 +19,13 @@ def prune_files(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     """Keep the files that may satisfy the predicate according to the table's own metadata.
 
     Sound: a partition value is the column's value in every row of the file, or bounds it; all rows whose values fall
-    into a bucket are in that bucket's files; file statistics in a format's metadata are ordinary bounds.
+    into a bucket are in that bucket's files; file statistics in a format's metadata are ordinary bounds. Files that the
+    query does not ask for count for nothing, so they go before rows are counted for a limit.
     """
     files = query.catalog.files
     has_zones = any(files.zones(field) is not None for field in fields(query.predicate))
     evidence = evidence_of_files(query.predicate, files)
-    if not has_zones and not evidence:
+    if not has_zones and not evidence and query.files is None:
         return left
     survives = np.ones(len(files), bool)
     if has_zones:
@@ -32,6 +33,8 @@ def prune_files(query: Query, left: SurvivingSegments) -> SurvivingSegments:
         survives[alive(query.predicate, files).units] = True
     if evidence:
         survives &= (evaluate_with(query.predicate, files, evidence) & TRUE) != 0
+    if query.files is not None:
+        survives &= query.files
     if survives.all():
         return left
     return replace(left, files=survives, segments=query.catalog.everywhere(survives))

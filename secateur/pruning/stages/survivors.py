@@ -46,6 +46,7 @@ class Query:
     predicate: Predicate
     catalog: Catalog
     limit: int | None = None
+    files: np.ndarray | None = None  # bool over the live files: the rows of others are not asked for; None: all are
     deadline: float | None = None
     executors: Executors | None = None
     implied: Within | None = None  # what the predicate implies for sort key tuples; used only to prune

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import secateur as sec
 from tests.support.aggregated_tables import SPAN, aggregate_query, require_same_overflow
 from tests.support.enabled_session import answer, enabled, require_same
+from tests.support.limited_rows import LIMITS, require_some_rows
 from tests.support.profiles import examples
 
 FILES, ROWS = 8, 2000
@@ -128,6 +129,39 @@ def test_a_scan_with_fewer_rows_is_not_run_for_one_with_all(delta: SparkSession,
     require_same(delta, f"SELECT a.n, b.n FROM (SELECT count(id) AS n FROM {table} WHERE id > 1995) a, {listed} b")
 
 
+LIMITED = [  # with the files that are read
+    ("SELECT id FROM {} WHERE id > 800", "LIMIT 10", 1),
+    ("SELECT id, name FROM {} WHERE id >= 750 AND k IS NOT NULL", "LIMIT 10", 5),
+    ("SELECT id FROM {} WHERE id > 800", "LIMIT 251", 2),
+    ("SELECT id FROM {} WHERE id > 800", "LIMIT 200 OFFSET 100", 2),
+    ("SELECT id FROM {} WHERE id < 600", "LIMIT 10", 1),
+    ("SELECT id FROM {} WHERE id < 200", "LIMIT 190", 1),  # rows are deleted there
+    ("SELECT id FROM {} WHERE part >= 0", "LIMIT 10", 1),
+    ("SELECT id FROM {} VERSION AS OF 0 WHERE id < 700", "LIMIT 10", 1),
+]
+
+
+@pytest.mark.parametrize(("rows", "limit", "files"), LIMITED)
+def test_a_limit_reads_as_few_files_as_suffice(
+    delta: SparkSession, table: str, rows: str, limit: str, files: int
+) -> None:
+    """C59: files with deleted rows are not counted on."""
+    require_some_rows(delta, rows.format(table), limit)
+    assert files_read(delta, f"{rows.format(table)} {limit}") == files
+
+
+CONDITIONS = ["id > 300", "part = 1", "part IN (1, 3) AND id >= 760", "k IS NOT NULL", "id % 3 = 0", "name >= 'name-3'"]
+
+
+@examples(6)
+@given(st.lists(st.sampled_from(CONDITIONS), max_size=2), LIMITS, st.sampled_from(["", " VERSION AS OF 0"]))
+def test_any_limit_below_any_filter(
+    delta: SparkSession, table: str, conditions: list[str], limit: str, version: str
+) -> None:
+    where = " AND ".join(["TRUE", *conditions])
+    require_some_rows(delta, f"SELECT id, k FROM {table}{version} WHERE {where}", limit)
+
+
 CALLS = ["count(*)", "count(k)", "min(id)", "max(k)", "sum(k)", "avg(price)", "sum(price)", "max(f)", "min(f)"]
 BY = [(), ("part",), ("name",), ("name", "part"), ("k",)]
 
@@ -178,6 +212,13 @@ def partitioned(delta: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 )
 def test_partitions_and_changed_columns(delta: SparkSession, partitioned: str, query: str) -> None:
     require_same(delta, query.format(partitioned))
+
+
+@pytest.mark.parametrize(("where", "files"), [("part IN (1, 2) AND id > 700", 1), ("part = 77", 0)])
+def test_a_limit_in_partitions(delta: SparkSession, partitioned: str, where: str, files: int) -> None:
+    for limit in ("LIMIT 3", "LIMIT 260", "LIMIT 700 OFFSET 2"):
+        require_some_rows(delta, f"SELECT id, part FROM {partitioned} WHERE {where}", limit)
+    assert files_read(delta, f"SELECT id FROM {partitioned} WHERE {where} LIMIT 3") == files
 
 
 def test_changes_are_seen_at_once(delta: SparkSession, table: str) -> None:

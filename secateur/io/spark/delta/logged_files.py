@@ -85,15 +85,25 @@ def listed(files: LoggedFiles, scan: PlannedScan) -> Reading:
     reads their ranges or, as with deletion vectors, the whole file.
     """
     file = scan.survivors.blocks.file
-    read = replace(scan, survivors=scan.survivors.take(np.flatnonzero(np.isin(file, _ordinals(files, scan)))))
+    ordinals = _ordinals(files, scan.opened.listing.paths)
+    read = replace(scan, survivors=scan.survivors.take(np.flatnonzero(np.isin(file, ordinals))))
     of_block = read.survivors.blocks.file
     return Reading(read, lambda answered: ~np.isin(of_block, of_block[~answered]))
 
 
-def _ordinals(files: LoggedFiles, scan: PlannedScan) -> np.ndarray:
+def chosen_files(files: LoggedFiles, paths: pa.Array) -> np.ndarray | None:
+    """Return which files of the version, by their paths, Delta has chosen: bool; None if it has chosen none yet."""
+    if files.paths is None:
+        return None
+    chosen = np.zeros(len(paths) + 1, bool)
+    chosen[_ordinals(files, paths)] = True  # the last is for those that are not in the version
+    return chosen[:-1]
+
+
+def _ordinals(files: LoggedFiles, paths: pa.Array) -> np.ndarray:
     """Return the number of every file of a request in the version; -1 for one that it does not have."""
     assert files.paths is not None, "the request names files"
-    value_set = scan.opened.listing.paths.cast(files.paths.type)
+    value_set = paths.cast(files.paths.type)
     return pc.fill_null(pc.index_in(decoded_paths(files.paths), value_set=value_set), -1).to_numpy()
 
 
@@ -102,7 +112,7 @@ def reply(files: LoggedFiles, rest: Rest, number: int) -> bytes:
     scan = rest.scan
     if files.paths is None:
         return _of_all(rest, number)
-    ordinals = _ordinals(files, scan)
+    ordinals = _ordinals(files, scan.opened.listing.paths)
     if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
         raise SecateurError("Delta leaves out files whose rows are counted here")
     keep = (ordinals < 0) | np.isin(ordinals, scan.file_ordinals)

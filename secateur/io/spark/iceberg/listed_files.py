@@ -105,14 +105,21 @@ def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
 def listed(files: DataFiles, scan: PlannedScan) -> Reading:
     """Return what Iceberg reads of a plan, of the files that it has chosen."""
     blocks = scan.survivors.blocks
-    is_read = np.isin(blocks.file, _ordinals(files, scan))
+    is_read = np.isin(blocks.file, _ordinals(files, scan.opened))
     return in_ranges(replace(scan, survivors=scan.survivors.take(np.flatnonzero(is_read))))
 
 
-def _ordinals(files: DataFiles, scan: PlannedScan) -> np.ndarray:
+def chosen_files(files: DataFiles, opened_table: OpenedTable) -> np.ndarray:
+    """Return which files of the snapshot Iceberg reads, where it has chosen them: bool of shape (n_files,)."""
+    chosen = np.zeros(len(opened_table.listing.size) + 1, bool)
+    chosen[_ordinals(files, opened_table)] = True  # the last is for those that are not in the snapshot
+    return chosen[:-1]
+
+
+def _ordinals(files: DataFiles, opened_table: OpenedTable) -> np.ndarray:
     """Return the number of every file of a request in the snapshot; -1 for one that it does not have."""
     assert files.paths is not None, "the request names files"
-    value_set = of_iceberg(scan.opened.listing).paths.cast(files.paths.type)
+    value_set = of_iceberg(opened_table.listing).paths.cast(files.paths.type)
     return pc.fill_null(pc.index_in(files.paths, value_set=value_set), -1).to_numpy()
 
 
@@ -120,7 +127,7 @@ def reply(files: DataFiles, rest: Rest, number: int) -> bytes:
     """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
     scan = rest.scan
     listing, blocks = of_iceberg(scan.opened.listing), scan.survivors.blocks
-    ordinals = _ordinals(files, scan)
+    ordinals = _ordinals(files, scan.opened)
     if scan.limit is not None and not np.isin(scan.file_ordinals, ordinals).all():
         raise SecateurError("Iceberg leaves out files whose rows are counted here")
     exact = exact_ranges(rest)

@@ -29,6 +29,7 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan, plan_unreported
 from secateur.io.spark.delta.logged_files import LOG, LoggedFiles, logged_files, open_version
+from secateur.io.spark.delta.logged_files import chosen_files as chosen_by_delta
 from secateur.io.spark.delta.logged_files import listed as logged_only
 from secateur.io.spark.delta.logged_files import opened as opened_version
 from secateur.io.spark.delta.logged_files import reply as delta_reply
@@ -238,6 +239,7 @@ class Enabled:
             question,
             lambda rest, number: delta_reply(files, rest, number),
             reading=partial(logged_only, files),
+            files=chosen_by_delta(files, opened.listing.paths),
         )
 
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
@@ -245,7 +247,12 @@ class Enabled:
         opened, columns = self._opened_iceberg(files, question.zone)
         if files.paths is not None:
             return self._planned(
-                opened, columns, question, partial(room.reply, files), reading=partial(room.listed, files)
+                opened,
+                columns,
+                question,
+                partial(room.reply, files),
+                reading=partial(room.listed, files),
+                files=room.chosen_files(files, opened),
             )
         return self._planned(
             opened, columns, question, room.tasks_reply, later=room.ranges_reply, reading=room.in_ranges
@@ -267,16 +274,19 @@ class Enabled:
         encoded: Encoder,
         later: Encoder | None = None,
         reading: Callable[[PlannedScan], Reading] = Reading,
+        files: np.ndarray | None = None,
     ) -> bytes:
         """Plan a scan by the filters on some columns, and encode the reply; `later` encodes it when it is narrowed.
 
-        `reading` says what the scan reads of a plan, if there are aggregates to answer.
+        `reading` says what the scan reads of a plan, if there are aggregates to answer. `files` marks the files that it
+        reads, where those are chosen: the rows of a limit are counted in no others.
         """
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         asked = scan_question(question.asked)
         answerable = usable(asked, columns, settings)
         predicate, settings = answerable.predicate, answerable.settings
-        scan = plan_scan(opened.table, predicate, predicate, settings, opened)
+        counted_in = None if settings.limit is None else files
+        scan = plan_scan(opened.table, predicate, predicate, settings, opened, counted_in)
         number = next(self._numbers)
         answered = Answered(scan, predicate, settings, columns, later or encoded)
         self._asked.keep(number, answered)

@@ -39,10 +39,8 @@ public final class IcebergScan implements Function {
             boolean isPartial = !(parts[2] instanceof List);
             byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2]);
             if (isPartial && IndexTasks.hasFloats(scan)) return "Iceberg filters floats by its own rules";
-            if (isPartial && IndexTasks.hasFilterOfPartitions(scan, table)) {
-                if (!Question.isOfAllRows(question)) return null;
-                deferred = null; // Iceberg's tasks tell which files are counted
-            }
+            boolean isChosen = isPartial && IndexTasks.hasFilterOfPartitions(scan, table);
+            if (isChosen) deferred = null; // Iceberg's tasks tell which files are counted
             return NarrowedScan.of(session, table, scan, question, deferred, isPartial, (EnableRule) parts[3]);
         } catch (Exception error) {
             ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));

@@ -3,7 +3,6 @@ package secateur;
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,9 +37,6 @@ public final class Question {
 
     /** Encode filters, how many rows are wanted, and the items of their order; without items any rows will do. */
     static byte[] ofRows(List filters, long rows, List items) { return of(filters, rows, items, new ArrayList(), new ArrayList(), new String[0]); }
-
-    /** Whether a question wants all rows that match, not the first ones. */
-    static boolean isOfAllRows(byte[] question) { return ByteBuffer.wrap(question).getLong() == ALL; }
 
     /** Encode filters, the aggregates over all rows that match, and the columns by which these are grouped. */
     static byte[] ofAggregates(List filters, List calls, List groups) {
