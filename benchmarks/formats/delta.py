@@ -1,6 +1,7 @@
 """Opening a Delta table of 100,000 files, and planning over it, against the library `deltalake` and Delta in Spark.
 
-The log has statistics of every file, but only the files that a query looks for exist.
+The log has statistics of every file, but only the files that a query looks for exist. Its checkpoint is written by
+deltalake, and its files are named in no order, as writers name them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import deltalake
@@ -43,7 +44,7 @@ def open_delta(setting: Setting) -> Result:
     n = setting.scaled(FILES)
     ratios: list[Ratio] = []
     for form in FORMS:
-        path = str(setting.prepared(f"delta-files-{form}-{n}", partial(_write, n=n, form=form)))
+        path = str(setting.prepared(f"delta-log-{form}-{n}", partial(_write, n=n, form=form)))
         handle = sec.open_table(path)
         ours, again, theirs = race(
             [
@@ -67,7 +68,7 @@ def plan_delta(setting: Setting) -> Result:
     Another value and other ranges in every call; with the table open, and once from its directory.
     """
     n = setting.scaled(FILES)
-    path = str(setting.prepared(f"delta-files-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
+    path = str(setting.prepared(f"delta-log-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
     handle, dataset = sec.open_table(path), deltalake.DeltaTable(path).to_pyarrow_dataset()
     ratios: list[Ratio] = []
     kept: list[Kept] = []
@@ -144,6 +145,7 @@ def _meeting(n: int, windows: dict[str, tuple[int, int]]) -> np.ndarray:
     return kept
 
 
+@cache
 def _lowers(name: str, n: int) -> np.ndarray:
     """The least value of a column in every file: multiples of a step with no divisor in common with their number."""
     step = 1
@@ -166,20 +168,21 @@ def _write(path: Path, n: int, form: str) -> None:
     looked_for = np.any(
         [_meeting(n, windows(n, call)) for windows in (_value, _ranges) for call in range(CALLS)], axis=0
     )
+    numbers = np.random.default_rng(7).permutation(n).tolist()
     log.commit(
         *(
-            _add(path, i, {name: column[i] for name, column in lowers.items()}, is_there=bool(looked_for[i]))
-            for i in range(n)
+            _add(path, number, {name: column[i] for name, column in lowers.items()}, is_there=bool(looked_for[i]))
+            for i, number in enumerate(numbers)
         )
     )
     if form == "checkpoint":
-        log.checkpoint("classic")
+        deltalake.DeltaTable(str(path)).create_checkpoint()
         for version in range(log.version):
             log.path(version).unlink()
 
 
-def _add(path: Path, i: int, lower: dict[str, int], *, is_there: bool) -> Action:
-    name = f"part-{i:06d}-3f2c1a9e-7b7e-4e3b-9d0b.snappy.parquet"
+def _add(path: Path, number: int, lower: dict[str, int], *, is_there: bool) -> Action:
+    name = f"part-{number:06d}-3f2c1a9e-7b7e-4e3b-9d0b.snappy.parquet"
     size = 1_000_000
     if is_there:
         pq.write_table(pa.table({column: range(low, low + ROWS) for column, low in lower.items()}), path / name)

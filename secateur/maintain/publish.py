@@ -42,16 +42,19 @@ def declared_schema(table: TableSnapshot) -> pa.Schema:
 
 
 def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """Return the schema of an index: the table's if columns have ids, else the union of the files' schemas.
+    """Return the schema of an index: the one that the table's format declares, else the union of the files' schemas.
 
-    For a table without files it is the schema that the format declares, so that options may name its columns.
+    A format with snapshots declares the columns now: what the index has of columns of the same name that had another
+    type is measured again. The schema declared for a directory tells not which of its columns the files hold, so it is
+    taken only if there are no files, so that options may name its columns.
     """
     match table.naming:
-        case ByName():
-            is_declared = not schemas and table.stored_schema is not None
-            return declared_schema(table) if is_declared else merge_schemas(schemas)
         case ByFieldId():
             return called_by_id(declared_schema(table))
+        case ByName() if table.id is not None or (not schemas and table.stored_schema is not None):
+            return declared_schema(table)
+        case ByName():
+            return merge_schemas(schemas)
 
 
 def sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:

@@ -55,7 +55,7 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Operand, is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression
 from secateur.pruning.predicate.variant_paths import is_variant_path
-from secateur.values import Keys, is_float, ordered_kind, same_width
+from secateur.values import Keys, Kind, is_float, kind_of, ordered_kind, same_width
 
 NGRAM_FPR = 0.01  # per gram; a needle has several, all of which must be present
 
@@ -84,7 +84,10 @@ class Recipe:
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
-    """Return the recipe that build options imply for a table of `blocks` blocks."""
+    """Return the recipe that build options imply for a table of `blocks` blocks.
+
+    It leaves out what the columns no longer allow, as options may be older than their types.
+    """
     filters = filters_of(options, schema)
     rate = bloom.rate_for(blocks, options.fpr)
     native = {option.column for option in options.filters if option.native}
@@ -95,7 +98,7 @@ def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOp
         filters,
         [NGRAM_FPR if filter_.kind == NGRAM and options.fpr is None else rate for filter_ in filters],
         [filter_ for filter_ in filters if filter_.kind == BLOOM and name_of(filter_.path) in native],
-        [column for column in columns if name_of(column.path) in options.gaps],
+        [column for column in columns if name_of(column.path) in options.gaps and kind_of(column.type) is Kind.WORD],
         options.pages,
         key,
         tuple_column(key, schema),

@@ -5,14 +5,13 @@ Source: Delta's protocol, "Actions", "Checkpoint Schema", "Sidecar Files".
 
 from __future__ import annotations
 
-import io
 import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -27,7 +26,8 @@ from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import trouble
 from secateur.io.tables.delta.log_files import LOG_DIRECTORY, SIDECARS
 
-BLOCK_BYTES = 16 << 20  # parsed at once; a line must fit into it
+BLOCK_BYTES = 4 << 20  # parsed at once by one thread; a line must fit into it
+WHOLE_BYTES = 1 << 30  # of a checkpoint's columns that are read in one piece; Arrow's nested texts end at 2 GiB
 PARSED = "parsed"  # column with a checkpoint's typed statistics
 _VECTOR = {
     "storageType": pa.string(),
@@ -38,6 +38,12 @@ _VECTOR = {
 }
 _ADD = {"path": pa.string(), "size": pa.int64(), "modificationTime": pa.int64(), "stats": pa.string()}
 _SINGLE = re.compile(rb'"(?:protocol|metaData|sidecar)"')
+_ADDED = tuple(  # begin a line that has no other action, as an action is a line
+    np.frombuffer(text, np.uint8) for text in (b'{"add":{', b'{"add": {')
+)
+
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
 
 
 @dataclass(frozen=True)
@@ -135,17 +141,26 @@ class CheckpointFile:
             if "add" not in schema.names:
                 return changes_schema(partition_columns).empty_table()
             names = schema.field("add").type.names
-            wanted = [name for name in (*_ADD, "partitionValues", "deletionVector", "stats_parsed") if name in names]
-            batches = [
-                _of_checkpoint(batch.column(0), partition_columns)
-                for batch in self.file.iter_batches(65_536, columns=[f"add.{name}" for name in wanted])
-            ]
+            wanted = [name for name in (*_ADD, "partitionValues", "deletionVector") if name in names]
+            batches = [_of_checkpoint(add, partition_columns) for add in self._added(wanted)]
             if not batches:
                 return changes_schema(partition_columns).empty_table()
             table = pa.Table.from_batches(batches)
-            if PARSED in table.column_names and table["stats"].null_count < len(table):
-                return table.drop_columns(PARSED)  # both say the same
-            return table
+            if "stats_parsed" not in names or table["stats"].null_count < len(table):
+                return table  # where there are both, they say the same
+            parsed = [pc.struct_field(_present(add), "stats_parsed") for add in self._added(["path", "stats_parsed"])]
+            return table.append_column(PARSED, pa.chunked_array(parsed))
+
+    def _added(self, names: Sequence[str]) -> Iterator[pa.StructArray]:
+        """Yield some fields of the column of added files."""
+        columns = [f"add.{name}" for name in names]
+        is_small = sum(group.total_byte_size for group in map(self.file.metadata.row_group, self._groups)) < WHOLE_BYTES
+        rows = max(1, self.file.metadata.num_rows) if is_small else 65_536
+        yield from (batch.column(0) for batch in self.file.iter_batches(rows, columns=columns))
+
+    @property
+    def _groups(self) -> range:
+        return range(self.file.metadata.num_row_groups)
 
 
 def sidecar_name(path: str) -> str:
@@ -158,19 +173,29 @@ def sidecar_name(path: str) -> str:
 
 def table_actions(data: bytes) -> TableActions:
     """Return the last protocol and metadata, and all sidecars, of lines of JSON."""
-    actions, starts = TableActions(), set()
-    for match in _SINGLE.finditer(data):
-        start = data.rfind(b"\n", 0, match.start()) + 1
-        if start in starts:
+    actions = TableActions()
+    for line in _other_lines(data):
+        if not _SINGLE.search(line):
             continue
-        starts.add(start)
-        end = data.find(b"\n", start)
-        action = json.loads(data[start : end if end >= 0 else len(data)])
+        action = json.loads(line)
         sidecar = action.get("sidecar")
         own_sidecars = (str(sidecar["path"]),) if sidecar else ()
         protocol, metadata = (action.get(name) or before for name, before in _before(actions))
         actions = TableActions(protocol, metadata, (*actions.sidecars, *own_sidecars))
     return actions
+
+
+def _other_lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines that do not add a file; these are nearly all of a long log."""
+    array = np.frombuffer(data, np.uint8)
+    ends = np.append(np.flatnonzero(array == ord("\n")), len(array))
+    starts = np.append(0, ends[:-1] + 1)
+    is_other = np.ones(len(starts), bool)
+    for beginning in _ADDED:
+        known = np.flatnonzero(is_other & (ends - starts > len(beginning)))
+        begins = array[starts[known][:, np.newaxis] + np.arange(len(beginning))]
+        is_other[known[(begins == beginning).all(axis=1)]] = False
+    yield from (data[starts[i] : ends[i]] for i in np.flatnonzero(is_other).tolist())
 
 
 def _before(actions: TableActions) -> tuple[tuple[str, Any], tuple[str, Any]]:
@@ -202,7 +227,7 @@ def _partition_type(columns: Sequence[str]) -> pa.StructType:
 def json_changes(data: bytes, partition_columns: Sequence[str]) -> pa.Table:
     """Return the files that lines of JSON add and remove, in order. Raises ArrowInvalid, ValueError."""
     schema = changes_schema(partition_columns)
-    if not data.strip():
+    if _is_blank(data):
         return schema.empty_table()
     vector = pa.struct(_VECTOR)
     add = pa.struct([*_ADD.items(), ("deletionVector", vector), *_if_any(partition_columns)])
@@ -217,7 +242,7 @@ def data_changes(data: bytes) -> np.ndarray:
 
     The others only rewrite rows that the table has already. An action without the flag counts as changing data.
     """
-    if not data.strip():
+    if _is_blank(data):
         return np.zeros(0, bool)
     action = pa.struct([("path", pa.string()), ("dataChange", pa.bool_())])
     table = _parsed(data, pa.schema([("add", action), ("remove", action)]))
@@ -229,11 +254,23 @@ def data_changes(data: bytes) -> np.ndarray:
     return np.concatenate([np.zeros(0, bool), *parts])
 
 
+def _is_blank(data: bytes) -> bool:
+    return not data or data.isspace()
+
+
 def _parsed(data: bytes, schema: pa.Schema) -> pa.Table:
     """Parse lines of JSON. Raises ArrowInvalid."""
     parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    longest = max(BLOCK_BYTES, *(len(line) for line in data.split(b"\n"))) if len(data) > BLOCK_BYTES else len(data)
-    return pj.read_json(io.BytesIO(data), read_options=pj.ReadOptions(block_size=longest + 1), parse_options=parsing)
+    reading = pj.ReadOptions(block_size=min(len(data), max(BLOCK_BYTES, _longest_line(data))) + 1)
+    return pj.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
+
+
+def _longest_line(data: bytes) -> int:
+    """Return a bound on the bytes of a line: that of a block where every half of a block has the end of a line."""
+    half = BLOCK_BYTES // 2
+    if all(data.find(b"\n", start, start + half) >= 0 for start in range(0, len(data) - half, half)):
+        return BLOCK_BYTES
+    return max(len(line) for line in data.split(b"\n"))
 
 
 def _if_any(partition_columns: Sequence[str]) -> list[tuple[str, pa.DataType]]:
@@ -242,8 +279,7 @@ def _if_any(partition_columns: Sequence[str]) -> list[tuple[str, pa.DataType]]:
 
 def _of_lines(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the changes among some lines."""
-    is_change = pc.or_(pc.is_valid(batch.column("add")), pc.is_valid(batch.column("remove")))
-    batch = batch.filter(is_change)
+    batch = _where(batch, pc.or_(pc.is_valid(batch.column("add")), pc.is_valid(batch.column("remove"))))
     add, remove = batch.column("add"), batch.column("remove")
     is_add = pc.is_valid(add)
     path = pc.if_else(is_add, pc.struct_field(add, "path"), pc.struct_field(remove, "path"))
@@ -269,7 +305,7 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
     def column(name: str, type_: pa.DataType) -> pa.Array:
         return pc.struct_field(add, name).cast(type_) if name in names else pa.nulls(len(add), type_)
 
-    add = add.filter(pc.is_valid(pc.struct_field(add, "path")))
+    add = _present(add)
     n = len(add)
     values: pa.Array = pa.nulls(n, _partition_type(partition_columns))
     if partition_columns and "partitionValues" in names:
@@ -287,7 +323,7 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
             for name, type_ in _VECTOR.items()
         ]
         vectors = pa.StructArray.from_arrays(parts, names=list(_VECTOR), mask=pc.is_null(logged))
-    changes = _changes(
+    return _changes(
         pa.repeat(True, n),
         column("path", pa.string()),
         column("size", pa.int64()),
@@ -296,7 +332,19 @@ def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.
         values,
         vectors,
     )
-    return changes.append_column(PARSED, pc.struct_field(add, "stats_parsed")) if "stats_parsed" in names else changes
+
+
+def _present(add: pa.StructArray) -> pa.StructArray:
+    """Return the rows of a checkpoint that add a file."""
+    return _where(add, pc.is_valid(pc.struct_field(add, "path")))
+
+
+def _where(rows: Rows, mask: pa.BooleanArray) -> Rows:
+    """Return the rows that a mask chooses, without copying them where they lie one after the other."""
+    chosen = np.flatnonzero(truths(mask))
+    if len(chosen) and chosen[-1] - chosen[0] + 1 == len(chosen):
+        return rows.slice(chosen[0], len(chosen))
+    return rows.filter(mask)
 
 
 def _changes(

@@ -66,7 +66,7 @@ class DeltaListing(Listing):
         if path not in self._bounded:
             return None
         statistics = self._statistics(path, among)
-        bounds = statistics.zone_map(path, type_)
+        bounds = statistics.zone_map(path, type_, may_be_floats=self.metadata.is_widened)
         if bounds is None:
             return None
         rows = statistics.row_count

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import flags
 from secateur.errors import TableNotFound
 from secateur.io.tables.delta.actions import (
     PARSED,
@@ -97,15 +98,25 @@ def reconciled(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     table = pa.concat_tables([part.cast(schema) if part.schema != schema else part for part in parts])
     if not len(table):
         return table
-    keys = pc.binary_join_element_wise(table["path"], _vector_ids(table["vector"]), "\0")
+    is_add = table["is_add"].combine_chunks().to_numpy(zero_copy_only=False)
+    if are_ascending(table["path"]):  # no two changes concern one file
+        return table if is_add.all() else table.filter(flags(is_add))
+    keys = table["path"]
+    if table["vector"].null_count < len(table):
+        keys = pc.binary_join_element_wise(keys, _vector_ids(table["vector"]), "\0")
     codes = pc.dictionary_encode(keys.combine_chunks() if keys.nbytes < 2**31 else keys.cast(pa.large_string()))
     code = _codes(codes)
     places = np.arange(len(code))
     last = np.empty(int(code.max()) + 1, np.int64)
     last[code] = places  # the last assignment wins
-    is_add = table["is_add"].combine_chunks().to_numpy(zero_copy_only=False)
     live = np.flatnonzero((last[code] == places) & is_add)
     return table if len(live) == len(table) else table.take(pa.array(live))
+
+
+def are_ascending(paths: pa.ChunkedArray) -> bool:
+    """Return whether every path is greater than the one before it."""
+    whole = paths.combine_chunks()
+    return bool(pc.all(pc.less(whole[:-1], whole[1:])).as_py())
 
 
 def _with_parsed(part: pa.Table, type_: pa.DataType) -> pa.Table:
@@ -116,8 +127,6 @@ def _with_parsed(part: pa.Table, type_: pa.DataType) -> pa.Table:
 
 
 def _vector_ids(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    if vectors.null_count == len(vectors):
-        return pa.chunked_array([pa.repeat("", len(vectors))])
     return pa.chunked_array([vector_ids(chunk) for chunk in vectors.chunks], pa.string())
 
 
@@ -145,7 +154,8 @@ class _Tail:
     def changes(self, partition_columns: Sequence[str]) -> pa.Table:
         """Return the changes of all commits, which are parsed at once."""
         try:
-            joined = b"\n".join(data for _, data in self.commits)
+            contents = [data for _, data in self.commits]
+            joined = contents[0] if len(contents) == 1 else b"\n".join(contents)
             return self.reader.json_changes("", joined, partition_columns)
         except TableNotFound:
             for name, data in self.commits:  # which one it is

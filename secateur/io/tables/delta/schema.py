@@ -19,14 +19,14 @@ from secateur.index.naming import Path
 from secateur.io.tables.field_ids import MappedName, with_id
 from secateur.values import COLLATED
 
+_WIDENING = ("typeWidening", "typeWidening-preview")
 KNOWN_FEATURES = {
     "columnMapping",
     "deletionVectors",
     "timestampNtz",
-    "typeWidening",
-    "typeWidening-preview",
     "v2Checkpoint",
     "vacuumProtocolCheck",
+    *_WIDENING,
 }
 _LACKING = {  # why a known feature is not supported
     "variantType": "values of VARIANT cannot be read here",
@@ -77,6 +77,7 @@ class TableMetadata:
     physical: Mapping[Path, Path]  # the names in files and statistics, by those in the table
     mapping: Mapping[str, MappedName] | None  # ids by physical names; None if the table maps no columns
     configuration: Mapping[str, str] = field(default_factory=dict)
+    is_widened: bool = False  # columns may have had narrower types, in which files and statistics remain
 
     @cached_property
     def data_schema(self) -> pa.Schema:
@@ -109,7 +110,15 @@ def metadata_of(protocol: Mapping[str, Any], declared: Mapping[str, Any], redact
     columns = tuple(physical[(field.name,)][0] for field in partitions)
     mapping = mapping_of(root["fields"]) if mode != "none" else None
     return TableMetadata(
-        str(declared.get("id")), pa.schema(fields), partitions, columns, mode, physical, mapping, configuration
+        str(declared.get("id")),
+        pa.schema(fields),
+        partitions,
+        columns,
+        mode,
+        physical,
+        mapping,
+        configuration,
+        is_widened=not features.isdisjoint(_WIDENING),
     )
 
 

@@ -50,14 +50,17 @@ class LoggedStatistics:
     upper: Mapping[Path, pa.Array]
     null_count: Mapping[Path, np.ndarray]  # -1 if unknown
 
-    def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap | None:
+    def zone_map(self, path: Path, type_: pa.DataType, *, may_be_floats: bool = False) -> ZoneMap | None:
         """Return the bounds and counts of a column; None if the log has none.
 
-        Sound: some writers ignore NaN, so the NaN count is unknown.
+        Sound: some writers ignore NaN, so the NaN count is unknown. A column of doubles may have been one of floats,
+        whose bounds are decimal texts that name the float next to them: 0.1 is 0.10000000149011612.
         """
         if path not in self.lower:
             return None
         lower, upper = widened(self.lower[path], self.upper[path], type_)
+        if may_be_floats and type_ == pa.float64():
+            lower, upper = _beside_float(lower, -np.inf), _beside_float(upper, np.inf)
         nan_count = np.full(len(self.row_count), -1 if is_float(type_) else 0)
         return zonemap.from_bounds(type_, lower, upper, self._null_counts(path), nan_count, self.row_count)
 
@@ -220,6 +223,15 @@ def _numbers(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return bounds of floating-point numbers; NaN becomes null. Rounding to a narrower type keeps the order."""
     values = bounds.cast(pa.float64())
     return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values).cast(type_, safe=False)
+
+
+def _beside_float(bounds: pa.Array, towards: float) -> pa.Array:
+    """Return bounds moved so far that they hold for the floats that they may name, too."""
+    values = pc.fill_null(bounds, 0.0).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        floats = np.nextafter(values.astype(np.float32), np.float32(towards)).astype(np.float64)
+    moved = np.minimum(values, floats) if towards < 0 else np.maximum(values, floats)
+    return pa.array(moved, pa.float64(), mask=~present(bounds))
 
 
 def _behind_cut(upper: pa.Array) -> pa.Array:

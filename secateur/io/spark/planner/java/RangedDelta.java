@@ -3,6 +3,7 @@ package secateur;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -24,7 +25,11 @@ public final class RangedDelta extends SparkStrategy {
 
     public Seq apply(LogicalPlan plan) {
         try {
-            if (isRanged(plan)) return ranged(new PreprocessTableWithDVsStrategy(SparkSession.active()).apply(plan));
+            LogicalRelation relation = ranged(plan);
+            if (relation != null) {
+                Seq plans = new PreprocessTableWithDVsStrategy(SparkSession.active()).apply(plan);
+                return ranged(plans, !asksHidden(relation));
+            }
         } catch (VirtualMachineError fatal) {
             throw fatal;
         } catch (Throwable error) {
@@ -33,23 +38,33 @@ public final class RangedDelta extends SparkStrategy {
         return PrunedTable.seq(Collections.emptyList());
     }
 
-    private static boolean isRanged(LogicalPlan node) {
+    /** The relation that a plan reads ranges of; null if there is none. */
+    private static LogicalRelation ranged(LogicalPlan node) {
         while (node instanceof Project || node instanceof Filter) node = (LogicalPlan) node.children().head();
-        if (!(node instanceof LogicalRelation)) return false;
+        if (!(node instanceof LogicalRelation)) return null;
         Object relation = ((LogicalRelation) node).relation();
-        if (!(relation instanceof HadoopFsRelation)) return false;
+        if (!(relation instanceof HadoopFsRelation)) return null;
         Object files = ((HadoopFsRelation) relation).location();
-        return files instanceof NarrowedDeltaFiles && !((NarrowedDeltaFiles) files).ranges.isEmpty();
+        boolean isRanged = files instanceof NarrowedDeltaFiles && !((NarrowedDeltaFiles) files).ranges.isEmpty();
+        return isRanged ? (LogicalRelation) node : null;
     }
 
-    private static Seq ranged(Seq plans) {
+    /** Whether a query asks for Spark's hidden columns; Delta adds those that it needs itself later. */
+    private static boolean asksHidden(LogicalRelation relation) {
+        for (Iterator all = relation.output().iterator(); all.hasNext();) {
+            if (relation.relation().schema().getFieldIndex(((Attribute) all.next()).name()).isEmpty()) return true;
+        }
+        return false;
+    }
+
+    private static Seq ranged(Seq plans, boolean hidesPlaces) {
         List found = new ArrayList();
-        for (Iterator all = plans.iterator(); all.hasNext();) found.add(ranged((SparkPlan) all.next()));
+        for (Iterator all = plans.iterator(); all.hasNext();) found.add(ranged((SparkPlan) all.next(), hidesPlaces));
         return PrunedTable.seq(found);
     }
 
-    private static SparkPlan ranged(SparkPlan node) {
-        if (node instanceof FileSourceScanExec) return RangedScan.of((FileSourceScanExec) node);
-        return (SparkPlan) node.withNewChildren(ranged((Seq) node.children()));
+    private static SparkPlan ranged(SparkPlan node, boolean hidesPlaces) {
+        if (node instanceof FileSourceScanExec) return RangedScan.of((FileSourceScanExec) node, hidesPlaces);
+        return (SparkPlan) node.withNewChildren(ranged((Seq) node.children(), hidesPlaces));
     }
 }

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.datasources.FilePartition;
@@ -26,11 +27,14 @@ import scala.collection.immutable.Seq;
  * Spark's own scan, of whose splits only those parts are read that hold the midpoint of a row group that can match.
  *
  * Only its list of splits is another one, and that is used in the driver alone. Files are read whole if the format does
- * not split them, or if the scan has columns that tell of splits, as Delta's have where files have deletion vectors.
+ * not split them, or if the query asks where splits lie. Rows that a deletion vector names are still left out: Delta
+ * finds them by the positions that Parquet's reader gives, which count from the first row of the file, whatever part of
+ * it is read; where Delta counts rows itself, its format splits no file.
  */
 public final class RangedScan extends FileSourceScanExec {
     private static final Set PLACES = new HashSet(Arrays.asList(new String[] {
         "file_block_start", "file_block_length"})); // of a split, as columns
+    private static final TreeNodeTag HIDES_PLACES = new TreeNodeTag("secateur.HIDES_PLACES"); // which copies keep
     private final FileSourceScanExec plain; // for tasks
     private boolean isCut;
 
@@ -49,11 +53,14 @@ public final class RangedScan extends FileSourceScanExec {
     /** Nodes above that run without generated code take their children along into tasks, where this class is unknown. */
     public Object writeReplace() { return plain; }
 
-    static RangedScan of(FileSourceScanExec scan) {
-        return new RangedScan(
+    /** `hidesPlaces`: columns that say where splits lie are not for the query itself. */
+    static RangedScan of(FileSourceScanExec scan, boolean hidesPlaces) {
+        RangedScan found = new RangedScan(
             scan.relation(), scan.stream(), scan.output(), scan.requiredSchema(), scan.partitionFilters(),
             scan.optionalBucketSet(), scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(),
             scan.disableBucketedScan());
+        if (hidesPlaces) found.setTagValue(HIDES_PLACES, Boolean.TRUE);
+        return found;
     }
 
     /** It equals no whole scan: Spark leaves a node as it is whose new children equal the old ones. */
@@ -95,6 +102,7 @@ public final class RangedScan extends FileSourceScanExec {
     }
 
     private boolean tellsPlaces() {
+        if (getTagValue(HIDES_PLACES).isDefined()) return false;
         for (Iterator all = output().iterator(); all.hasNext();) {
             if (PLACES.contains(((Attribute) all.next()).name())) return true;
         }
