@@ -23,8 +23,11 @@ from secateur.index.filters import bloom_fragment
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, Store, indexed_columns
+from secateur.index.segments.base_file import is_base_due, write_base
+from secateur.index.segments.file_table import FileTable
 from secateur.index.segments.segment_file import SegmentData, encode_segment
-from secateur.index.segments.segment_table import FileTable, Segments, SegmentSummary, summarised
+from secateur.index.segments.segment_files import SegmentFiles
+from secateur.index.segments.segment_table import Segments, SegmentSummary, summarised
 from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
@@ -156,6 +159,8 @@ def write_index(directory: Path, shape: Shape) -> None:
     bloom_matrices = lay_fragments(table.store, summaries, len(rates))
     segments = summarised(columns, filters_of(options, shape.schema), summaries, bloom_matrices)
     segments = with_files(segments, table.files, ROWS)
+    if is_base_due(segments.files):
+        segments = replace(segments, files=write_base(table.store, "0" * 12, segments.files))
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, shape.schema))
 
 
@@ -165,11 +170,11 @@ def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segme
     blocks, rows, size = (np.full(n, FILE_BLOCKS * amount, np.int64) for amount in (1, rows_per_block, BLOCK_BYTES))
     segment = np.repeat(np.arange(len(segments), dtype=np.int32), segments.block_count // FILE_BLOCKS)
     paths = files.paths.cast(pa.large_string())
+    ends = np.zeros(n, np.int64)
+    table = FileTable(paths, files.size, files.stamp, files.witness, ends, blocks, rows, size, segment)
     return replace(
         segments,
-        files=FileTable(
-            paths, files.size, files.stamp, files.witness, np.zeros(n, np.int64), blocks, rows, size, segment
-        ),
+        files=SegmentFiles.of(table, len(segments)),
     )
 
 

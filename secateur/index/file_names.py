@@ -19,6 +19,7 @@ _BUILD, _NUMBER = "[0-9a-f]{12}", "[0-9]{6,9}"
 SEGMENT_NAME = rf"^segments/{_BUILD}-{_NUMBER}\.segment\z"
 FILTER_NAME = rf"^filters/{_BUILD}-{_NUMBER}\.filter\z"
 MANIFESTS_NAME = rf"^manifests/{_BUILD}\.manifests\z"
+BASE_NAME = rf"^bases/{_BUILD}\.base\z"
 _OF_BUILD = re.compile(rf"{_BUILD}(?=[-.])")
 
 

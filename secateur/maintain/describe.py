@@ -151,7 +151,7 @@ def describe_index(table: Table | Source) -> IndexSnapshot:
 def described(table: Table, listing: Listing | None = None) -> IndexSnapshot:
     """Describe the index for the files of a fresh listing. Raises IndexMissing, IndexFault."""
     while True:
-        snapshot = require_snapshot(table)
+        snapshot = require_snapshot(table, table.snapshot().cache)
         try:
             return _described(table, snapshot, listing)
         except IndexFault:
@@ -163,16 +163,16 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
     naming = table.snapshot().naming
     options = called_in_table(snapshot.options, naming)
     filters = [replace(filter_, path=naming.in_table(filter_.path)) for filter_ in snapshot.filters]
-    files = snapshot.files
+    segments = snapshot.segments
     return IndexSnapshot(
         number=snapshot.number,
         created=snapshot.created,
         location=table.store.location,
-        segments=len(snapshot.segments),
-        files=len(files.size),
-        blocks=int(files.block_count.sum()),
-        rows=int(files.row_count.sum()),
-        data_bytes=int(files.byte_count.sum()),
+        segments=len(segments),
+        files=int(segments.file_count.sum()),
+        blocks=int(segments.block_count.sum()),
+        rows=int(segments.row_count.sum()),
+        data_bytes=int(snapshot.segment_files.byte_count.sum()),
         index_bytes=_index_bytes(snapshot),
         location_bytes=_location_bytes(snapshot),
         columns=tuple(".".join(naming.in_table(column.path)) for column in snapshot.columns if is_own(column.path)),

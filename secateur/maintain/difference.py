@@ -9,17 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import truths
+from secateur.arrays import from_numpy
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.filters.transpose import FOLDER as FILTERS_FOLDER
 from secateur.index.identity import FileIdentity
 from secateur.index.read.coverage import file_of_entry
+from secateur.index.segments.path_search import among
 from secateur.index.segments.segment_file import SIZE_CLASS
-from secateur.index.segments.segment_table import Directory, FileTable, Segments
+from secateur.index.segments.segment_files import SegmentFiles
+from secateur.index.segments.segment_table import Directory, Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.listing import Listing
 from secateur.maintain.entries import chosen_files
+from secateur.ragged import offsets_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Difference:
     changed: int
     removed: int
     lost: int
+    is_whole: bool  # whether every entry is kept, and is that of a live file of its own
 
 
 def difference(
@@ -47,41 +51,39 @@ def difference(
     sizes = {file.name: file.size for file in stored if file.name not in broken}
     before = snapshot.as_segments()
     entries = before.files
-    file = file_of_entry(listing, entries, snapshot.by_path)
+    file = file_of_entry(listing, entries)
     known = file >= 0  # even if the segment is lost
-    is_live = known & _are_there(sizes, before)[entries.segment]
-    is_live[is_live] = usable[file[is_live]]
-    stays = np.bincount(entries.segment[is_live], minlength=len(before)) > 0
-    of_kept = stays[entries.segment]
+    is_live, there = known, _are_there(sizes, before)
+    if not there.all():
+        is_live = is_live & there[entries.segment]
+    if not usable.all():
+        is_live = is_live & usable[file]
+    stays = np.diff(offsets_of(is_live)[offsets_of(entries.count)]) > 0
+    of_kept = np.repeat(stays, entries.count)
     new, indexed = usable.copy(), np.zeros(len(usable), bool)
     new[file[known & of_kept]] = False
     indexed[file[known]] = True
     unknown = new & ~indexed
-    changed = int(_among(listing.paths.filter(pa.array(unknown)), entries.path).sum())
+    changed = int(entries.holds(listing.paths.take(from_numpy(np.flatnonzero(unknown))).cast(pa.large_string())).sum())
     return Difference(
         kept=_without_lost_filters(sizes, before.take(np.flatnonzero(stays))),
         is_live=is_live[of_kept],
         new=chosen_files(listing, new),
         added=int(unknown.sum()) - changed,
         changed=changed,
-        removed=_removed(entries, of_kept, listing.paths.filter(pa.array(usable))),
+        removed=_removed(entries, of_kept, listing, usable),
         lost=int((new & indexed).sum()),
+        is_whole=bool(is_live.all()) and int(indexed.sum()) == len(file),
     )
 
 
-def _removed(entries: FileTable, of_kept: np.ndarray, live: pa.Array) -> int:
+def _removed(entries: SegmentFiles, of_kept: np.ndarray, listing: Listing, usable: np.ndarray) -> int:
     """Count the paths of entries that are no longer live and leave the index."""
-    leaving = entries.path.filter(pa.array(~of_kept))
-    gone = pc.unique(leaving.filter(pa.array(~_among(leaving, live))))
-    return int((~_among(gone, entries.path.filter(pa.array(of_kept)))).sum())
-
-
-def _among(paths: pa.Array, others: pa.Array) -> np.ndarray:
-    """Return which paths are among others: bool of shape (n_paths,). Hashes whichever are fewer."""
-    paths, others = paths.cast(pa.large_string()), others.cast(pa.large_string())
-    if len(paths) < len(others):
-        others = others.filter(pc.is_in(others, value_set=paths))
-    return truths(pc.is_in(paths, value_set=others))
+    if of_kept.all():
+        return 0
+    leaving, live = entries.path.filter(pa.array(~of_kept)), listing.paths.filter(pa.array(usable))
+    gone = pc.unique(leaving.filter(pa.array(~among(leaving, live))))
+    return int((~among(gone, entries.path.filter(pa.array(of_kept)))).sum())
 
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:

@@ -13,6 +13,7 @@ from secateur.errors import IndexMissing
 from secateur.index.identity import FileIdentity, identities
 from secateur.index.read.coverage import alike
 from secateur.index.read.index_view import current_snapshot
+from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
@@ -24,9 +25,9 @@ MOST_WAIT = 2.0  # seconds
 TICK = 0.02  # seconds; times on a local disk are up to 10 ms coarse, and this leaves a margin
 
 
-def require_snapshot(table: Table) -> Snapshot:
-    """Return the current index snapshot. Raises IndexMissing, IndexFault."""
-    snapshot = current_snapshot(table.store)
+def require_snapshot(table: Table, cache: ByteCache | None = None) -> Snapshot:
+    """Return the current index snapshot, as it was read before if a cache has it. Raises IndexMissing, IndexFault."""
+    snapshot = current_snapshot(table.store, cache)
     if snapshot is None:
         raise IndexMissing(f"{table.location} has no index at {table.store.location}: build one with build_index()")
     return snapshot
@@ -60,9 +61,14 @@ def _unsafe_seconds(table: TableSnapshot, listing: Listing) -> np.ndarray:
     now = time.time()
     if table.id is not None:  # such tables have snapshot ids in place of times
         return np.zeros(len(listing.size))
-    is_exact = listing.stamp % _SECOND != 0
-    left = np.where(is_exact, 0.0, _left(listing.stamp, MOST_WAIT, now))
-    return np.maximum(left, _left(listing.witness, TICK, now))
+    left = np.zeros(len(listing.size))
+    since = int((now - MOST_WAIT) * _SECOND)
+    recent = np.flatnonzero(np.maximum(listing.stamp, listing.witness) >= since)
+    stamp = listing.stamp[recent]
+    is_exact = stamp % _SECOND != 0
+    by_stamp = np.where(is_exact, 0.0, _left(stamp, MOST_WAIT, now))
+    left[recent] = np.maximum(by_stamp, _left(listing.witness[recent], TICK, now))
+    return left
 
 
 def _left(moments: np.ndarray, wait: float, now: float) -> np.ndarray:
@@ -79,4 +85,4 @@ def with_witnesses_of(listing: Listing, segments: Segments) -> Segments:
     witness = np.where(same, listing.witness[file], entries.witness)
     if np.array_equal(witness, entries.witness):
         return segments
-    return replace(segments, files=replace(entries, witness=witness))
+    return replace(segments, files=entries.with_witnesses(witness))

@@ -44,7 +44,8 @@ def with_increments_merged(
     if not len(small):
         return segments, 0
     snapshot = snapshot_in_memory(segments.take(small), options, schema)
-    is_live_small = is_live[np.isin(segments.files.segment, small)]
+    is_small = np.isin(np.arange(len(segments)), small)
+    is_live_small = is_live[np.repeat(is_small, segments.files.count)]
     sources = Sources(store, snapshot, partial(snapshot_in_memory, segments.take(small), options, schema))
     try:
         merged = write_merged(sources, run_in_process, build, cut_anew(store, snapshot, is_live_small, target))

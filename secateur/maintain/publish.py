@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from secateur.index.build.build import MANIFESTS_FOLDER
 from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.naming import ByFieldId, ByName
+from secateur.index.segments.base_file import is_base_due, write_base
 from secateur.index.segments.named_columns import computed, sum_columns
 from secateur.index.segments.segment_table import Segments, in_key_order
 from secateur.index.segments.snapshot import (
@@ -76,24 +78,29 @@ def publish(
     schema: pa.Schema,
     options: BuildOptions,
     expected: Snapshot | None = None,
+    listing: int | None = None,
 ) -> None:
     """Create the next snapshot; with `expected`, only if that is still current.
 
-    Without `expected` it replaces any current snapshot, and builds that publish at once get different numbers. Raises
+    Without `expected` it replaces any current snapshot, and builds that publish at once get different numbers.
+    `listing` is the id of the files of all segments, if it is known. Raises
     IndexConflict if a snapshot other than `expected` is current, or if files that this one needs are gone;
     IndexNotWritable.
     """
     _next_number(table.store, expected)
     segments = in_key_order(segments, sort_paths(options))
+    if is_base_due(segments.files):
+        segments = replace(segments, files=write_base(table.store, build, segments.files))
     made_of = keep_manifests(table, build)
     names = {
         *segments.name,
         *(name for bloom_matrices in segments.bloom_matrices.values() for name in bloom_matrices.file_name),
     }
     names |= set() if made_of is None else {made_of.manifests}
+    names |= set() if segments.files.base is None else {segments.files.base.name}
     for _ in range(MOST_TRIES):
         number = _next_number(table.store, expected)
-        data = encode_snapshot(number, time.time(), segments, options, schema, made_of)
+        data = encode_snapshot(number, time.time(), segments, options, schema, made_of, listing)
         require_files(table.store, names)
         try:
             table.store.create(snapshot_name(number), data)

@@ -19,6 +19,8 @@ from secateur.index.build.tasks import RunTasks
 from secateur.index.model import BuildOptions, name_of
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.named_columns import called_in_index
+from secateur.index.segments.path_search import is_ascending
+from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
@@ -143,8 +145,8 @@ def refresh_with(
     dry_run: bool = False,
 ) -> Refreshed:
     """Refresh an index, adding what some options request; see :func:`refresh_index`. Raises the same."""
-    snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
+    snapshot = require_snapshot(table, None if repair else now.cache)
     added = _called_in_index(now, added)
     listing, usable = _listed(now, snapshot) if dry_run else usable_files(now, snapshot)
     plan = difference(table.store, snapshot, listing, usable, broken_files(table.store, snapshot) if repair else ())
@@ -165,11 +167,17 @@ def refresh_with(
     table.store.require_writable()
     with new_build(table.store) as build, new_build(table.store) as merging:
         written = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
-        is_live = np.append(plan.is_live, np.ones(len(written.files.size) - len(plan.is_live), bool))
+        is_live = np.append(plan.is_live, np.ones(len(written.files) - len(plan.is_live), bool))
         segments, merged = with_increments_merged(table.store, merging, written, is_live, options, schema)
-        publish(now, build, segments, schema, options, expected=snapshot)
+        known = listing.id if plan.is_whole and _is_of(segments.files, listing) else None
+        publish(now, build, segments, schema, options, snapshot, known)
         remove_merged(table.store, build, written, segments)
     return replace(refresh(), segments_merged=merged)
+
+
+def _is_of(files: SegmentFiles, listing: Listing) -> bool:
+    """Whether files, each of them one of a listing, are all of it, and positions by path are those in the listing."""
+    return len(files) == len(listing.size) and listing.recognised is None and is_ascending(listing.paths)
 
 
 def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, np.ndarray]:

@@ -115,7 +115,8 @@ def _builds(files: Iterable[StoredFile]) -> set[str]:
 def used_files(snapshot: Snapshot) -> set[str]:
     """Return the files that a snapshot needs. Raises IndexFault."""
     manifests = [] if snapshot.made_of is None else [snapshot.made_of.manifests]
-    return {snapshot_name(snapshot.number), *snapshot.segments.name, *filter_files(snapshot), *manifests}
+    bases = [] if snapshot.base is None else [snapshot.base.name]
+    return {snapshot_name(snapshot.number), *snapshot.segments.name, *filter_files(snapshot), *manifests, *bases}
 
 
 def drop_index(table: Table | Source, *, dry_run: bool = False) -> list[StoredFile]:

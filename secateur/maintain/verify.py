@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.container.index_file import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
+from secateur.index.container.index_file import BASE, FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.model import name_of
 from secateur.index.read.coverage import file_of_entry
 from secateur.index.segments.segment_table import Directory
@@ -176,7 +176,7 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
     listing = now.fresh_listing(dt.UTC)
     try:
         snapshot = require_snapshot(table)
-        file = file_of_entry(recognised(now, listing, snapshot), snapshot.files)
+        file = file_of_entry(recognised(now, listing, snapshot), snapshot.segment_files)
         filter_files(snapshot)  # raises if the snapshot does not list them
     except IndexFault as fault:
         return Verification(0, 0, 0, len(listing.size), (str(fault),))
@@ -206,6 +206,9 @@ def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict
     if made_of is not None:
         sizes[made_of.manifests] = made_of.size
         checks[made_of.manifests] = partial(_verify_file, store, made_of.manifests, MANIFESTS, made_of.size)
+    if snapshot.base is not None:
+        sizes[snapshot.base.name] = snapshot.base.size
+        checks[snapshot.base.name] = partial(_verify_file, store, snapshot.base.name, BASE, snapshot.base.size)
     faults = _too_long(store, sizes)
     with ThreadPoolExecutor(VERIFY_THREADS) as threads:
         results = zip(checks, threads.map(lambda check: check(), checks.values()), strict=True)

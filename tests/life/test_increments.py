@@ -6,6 +6,7 @@ import math
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.file_names import build_of
+from secateur.index.segments import base_file
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.vacuum import used_files
@@ -39,12 +41,17 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Any]]:
 
 
 @examples(18, shrink=False)
-@given(histories(), st.sampled_from([(), ("i",), ("s DESC", "i")]), st.sampled_from([None, 2, 5]))
+@given(
+    histories(),
+    st.sampled_from([(), ("i",), ("s DESC", "i")]),
+    st.sampled_from([None, 2, 5]),
+    st.sampled_from([0, 3, base_file.MOST_OWN]),
+)
 def test_any_history_prunes_as_one_build(
-    history: list[tuple[str, Any]], sort_key: tuple[str, ...], segment_blocks: int | None
+    history: list[tuple[str, Any]], sort_key: tuple[str, ...], segment_blocks: int | None, most_own: int
 ) -> None:
     """C1, C5: the rows are those of one build, and of a scan without an index."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, patch.object(base_file, "MOST_OWN", most_own):
         root = Path(directory)
         grown = sec.open_table(directory, index_location=f"{directory}/_grown")
         once = sec.open_table(directory, index_location=f"{directory}/_once")

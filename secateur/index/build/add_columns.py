@@ -86,11 +86,11 @@ def amendments(
     columns = _lack(segments, [(ZONE, c) for c in range(len(segments.columns))])
     columns[:, list(anew)] = True
     unlaid = _lack(segments, [(LOCATION_TABLE, -1)])[:, 0] & page_locations
-    begin = offsets_of(np.bincount(segments.files.segment, minlength=len(segments)))
+    begin = offsets_of(segments.files.count)
     result = []
     for s in np.flatnonzero(columns.any(axis=1) | filters.any(axis=1) | unlaid).tolist():
         entries = np.arange(begin[s], begin[s + 1])
-        of_segment = segments.files.take(entries).identities()
+        of_segment = segments.files.table.take(entries).identities()
         result.append(
             Amendment(
                 s,

@@ -32,6 +32,7 @@ from secateur.index.filters import bloom_fragment, transpose
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.identity import FileIdentity
 from secateur.index.model import Store
+from secateur.index.segments import base_file
 from secateur.index.segments.segment_file import encode_segment, zone_arrays, zone_map_of
 from secateur.index.segments.segment_table import SegmentSummary
 from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
@@ -39,7 +40,13 @@ from secateur.index.zones import zonemap
 from secateur.values import Kind
 
 FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
-FOLDERS = (FOLDER, transpose.FOLDER, bloom_fragment.FOLDER, MANIFESTS_FOLDER)  # every folder that a build writes
+FOLDERS = (
+    FOLDER,
+    transpose.FOLDER,
+    bloom_fragment.FOLDER,
+    MANIFESTS_FOLDER,
+    base_file.FOLDER,
+)  # every folder that a build writes
 POLL_SECONDS = 0.25
 _log = logging.getLogger("secateur")
 
@@ -78,11 +85,12 @@ def discard(store: Store, build: str) -> None:
 
 
 def _is_published(store: Store, build: str) -> bool:
-    """Whether a snapshot names segments or manifests of a build, or cannot be read."""
+    """Whether a snapshot names segments, manifests or a base of a build, or cannot be read."""
     try:
         snapshots = [open_snapshot(store, number) for number in snapshot_numbers(store)]
         manifests = [snapshot.made_of.manifests for snapshot in snapshots if snapshot.made_of is not None]
-        return any(build_of(name) == build for name in chain(manifests, *(s.segments.name for s in snapshots)))
+        bases = [snapshot.base.name for snapshot in snapshots if snapshot.base is not None]
+        return any(build_of(name) == build for name in chain(manifests, bases, *(s.segments.name for s in snapshots)))
     except IndexFault:
         return True
 

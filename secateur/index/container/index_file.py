@@ -36,7 +36,7 @@ MOST_ARRAYS = 1 << 12  # of a chunk
 MOST_WIDTH = 1 << 32  # bytes of a row
 
 # Kinds of files. A summary is what a task returns; it is never stored.
-SNAPSHOT, SEGMENT, SUMMARY, FILTERS, FRAGMENT, MANIFESTS = range(1, 7)
+SNAPSHOT, SEGMENT, SUMMARY, FILTERS, FRAGMENT, MANIFESTS, BASE = range(1, 8)
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
 

@@ -14,12 +14,11 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from secateur.arrays import common_ends, from_numpy
 from secateur.errors import IndexFault
-from secateur.index.segments.segment_table import FileCounts, FileTable
-from secateur.index.segments.snapshot import LEAST_BLOCK, Snapshot
+from secateur.index.segments.file_table import LEAST_BLOCK, FileCounts
+from secateur.index.segments.segment_files import SegmentFiles
+from secateur.index.segments.snapshot import Snapshot
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts
@@ -127,12 +126,16 @@ class Coverage:
     @cached_property
     def everywhere(self) -> np.ndarray:
         """The segments that hold a live file, ascending."""
-        return self._some(self.live >= 0)
+        return self._some(self._is_live)
 
     @cached_property
     def complete(self) -> np.ndarray:
         """Which segments hold live files only: bool of shape (n_segments,)."""
-        return self._all(self.live >= 0)
+        return self._all(self._is_live)
+
+    @cached_property
+    def _is_live(self) -> np.ndarray:
+        return self.live >= 0
 
     def surviving(self, files: np.ndarray) -> np.ndarray:
         """Mark the entries of surviving files; `files` marks the surviving live files."""
@@ -149,7 +152,7 @@ class Coverage:
     def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
         """Count what the surviving files hold in the given segments, plus those that no segment covers."""
         loose = self.loose(files)
-        sums = self._sums if files is None else self._sums_of(self.surviving(files))
+        sums = self.of_segments if files is None else self._sums_of(self.surviving(files))
         is_whole = files is None and len(segments) == sums.shape[1]
         files_, blocks, rows, size = (self._total if is_whole else sums[:, segments].sum(axis=1)).tolist()
         size += int(self.size[loose].sum())
@@ -165,33 +168,35 @@ class Coverage:
     def row_counts(self, files: np.ndarray | None) -> np.ndarray:
         """Return the rows that some live files (None: all) hold in every segment: int64 of shape (n_segments,)."""
         if files is None or self.counts_of is None:
-            return self._sums[2]
+            return self.of_segments[2]
         return self._add(np.where(self.surviving(files), self.counts_of.row_count, 0))
 
     @cached_property
-    def _sums(self) -> np.ndarray:
-        return self._sums_of(self.live >= 0)
+    def of_segments(self) -> np.ndarray:
+        """The files, blocks, rows and bytes that are live in every segment: int64 of shape (4, n_segments)."""
+        return self._sums_of(self._is_live)
 
     @cached_property
     def _total(self) -> np.ndarray:
-        return self._sums.sum(axis=1)
+        return self.of_segments.sum(axis=1)
 
     def _sums_of(self, entries: np.ndarray) -> np.ndarray:
         """Sum files, blocks, rows and bytes of chosen entries by segment: int64 of shape (4, n_segments)."""
         table = self.counts_of
         if table is None:
             return np.zeros((4, 0), np.int64)
-        counts = (np.ones(len(entries), np.int64), table.block_count, table.row_count, table.byte_count)
-        return np.stack([self._add(np.where(entries, values, 0)) for values in counts])
+        counts, every = (table.block_count, table.row_count, table.byte_count), bool(entries.all())
+        sums = [self._add(values if every else np.where(entries, values, 0)) for values in counts]
+        return np.stack([np.diff(self.begin) if every else self._add(entries), *sums])
 
     def _add(self, values: np.ndarray) -> np.ndarray:
         return np.diff(offsets_of(values)[self.begin])
 
     def _some(self, entries: np.ndarray) -> np.ndarray:
-        return np.flatnonzero(self._add(entries.astype(np.int64)))
+        return np.flatnonzero(self._add(entries))
 
     def _all(self, entries: np.ndarray) -> np.ndarray:
-        return self._add(entries.astype(np.int64)) == np.diff(self.begin)
+        return self._add(entries) == np.diff(self.begin)
 
 
 @dataclass(frozen=True)
@@ -248,12 +253,12 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
     If the live files' id equals the snapshot's listing id, the stored match is used without comparing.
     """
     entries = snapshot.file_counts
-    matched = snapshot.live if live.id == snapshot.listing_id else matching(live, snapshot.files, snapshot.by_path)
-    known = np.zeros(len(live.size), bool)
-    known[matched[matched >= 0]] = True
+    matched = snapshot.live if live.id == snapshot.listing_id else matching(live, snapshot.segment_files)
+    known = np.zeros(len(live.size) + 1, bool)
+    known[matched] = True  # the last stands for no file, -1
     _require_room(live, entries, matched)
     begin = snapshot.segments.file_begin
-    return Coverage(live.size, np.flatnonzero(~known), matched, begin, entries)
+    return Coverage(live.size, np.flatnonzero(~known[:-1]), matched, begin, entries)
 
 
 def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> None:
@@ -263,7 +268,11 @@ def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> 
     Files that the query does not ask for count as gone, and their bytes as room.
     """
     room, is_live = live.size // LEAST_BLOCK, matched >= 0
-    if (entries.block_count[is_live] > room[matched[is_live]]).any():
+    if is_live.all():
+        most, blocks = room[matched], entries.block_count
+    else:
+        most, blocks = room[matched[is_live]], entries.block_count[is_live]
+    if (blocks > most).any():
         raise IndexFault("a file of the table has more blocks in the index than its bytes can describe")
     gone = float(entries.block_count[~is_live].sum(dtype=np.float64))
     if gone > max(MOST_GONE, float(room.sum(dtype=np.float64)) + live.left_out // LEAST_BLOCK):
@@ -272,53 +281,33 @@ def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> 
         )
 
 
-def matching(live: LiveFiles, entries: FileTable, by_path: np.ndarray | None = None) -> np.ndarray:
+def matching(live: LiveFiles, entries: SegmentFiles) -> np.ndarray:
     """Return the live file of every entry; -1 where no live file has its identity, or an earlier entry has it, too."""
-    return _first_of_each(file_of_entry(live, entries, by_path))
+    return _first_of_each(file_of_entry(live, entries))
 
 
-def file_of_entry(live: LiveFiles, entries: FileTable, by_path: np.ndarray | None = None) -> np.ndarray:
+def file_of_entry(live: LiveFiles, entries: SegmentFiles) -> np.ndarray:
     """Return the live file of every entry: int64; -1 where no live file has its identity."""
-    file = alike(live, entries, by_path)
-    same = file >= 0
-    same[same] = entries.witness[same] == live.known_as[file[same]]
-    return np.where(same, file, -1)
+    return _where_equal(alike(live, entries), (entries.witness, live.known_as))
 
 
-def alike(live: LiveFiles, entries: FileTable, by_path: np.ndarray | None = None) -> np.ndarray:
-    """Match every entry with a live file by path, size and modification time, ignoring the witness; -1: no match.
-
-    `by_path` is the order of the entries by path. With it, a table that has changed little takes little.
-    """
-    paths = live.paths.cast(pa.large_string())
-    candidate = _places(entries.path, paths) if by_path is None else _places_nearby(entries.path, paths, by_path)
-    same = candidate >= 0
-    same[same] = (entries.size[same] == live.size[candidate[same]]) & (
-        entries.stamp[same] == live.stamp[candidate[same]]
-    )
-    return np.where(same, candidate, -1)
+def alike(live: LiveFiles, entries: SegmentFiles) -> np.ndarray:
+    """Match every entry with a live file by path, size and modification time, ignoring the witness; -1: no match."""
+    candidate = entries.places_among(live.paths.cast(pa.large_string()))
+    return _where_equal(candidate, (entries.size, live.size), (entries.stamp, live.stamp))
 
 
-def _places(wanted: pa.Array, paths: pa.Array) -> np.ndarray:
-    """Return where each of some texts is among paths; -1 where it is not."""
-    at: np.ndarray = pc.fill_null(pc.index_in(wanted, value_set=paths), -1).to_numpy().astype(np.int64)
-    return at
-
-
-def _places_nearby(wanted: pa.Array, paths: pa.Array, order: np.ndarray) -> np.ndarray:
-    """Return the same, hashing only what differs from the paths, in an order of the texts that is that of the paths.
-
-    In another order it is right too, but a text may be missed that equals a path where the two agree.
-    """
-    ordered = wanted.take(from_numpy(order))
-    first, last = common_ends(ordered, paths)
-    at = np.empty(len(order), np.int64)
-    at[order[:first]] = np.arange(first)
-    at[order[len(order) - last :]] = np.arange(len(paths) - last, len(paths))
-    begin, end = max(first - 1, 0), min(len(paths) - last + 1, len(paths))  # its neighbours may be there twice
-    middle = _places(ordered[first : len(order) - last], paths[begin:end])
-    at[order[first : len(order) - last]] = np.where(middle >= 0, middle + begin, -1)
-    return at
+def _where_equal(file: np.ndarray, *pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return the file of every entry where it has what the entry has in each of some pairs of arrays; else -1."""
+    if len(file) and file.min() >= 0:
+        same = np.ones(len(file), bool)
+        for of_entries, of_files in pairs:
+            same &= of_entries == of_files[file]
+    else:
+        same = file >= 0
+        for of_entries, of_files in pairs:
+            same[same] = of_entries[same] == of_files[file[same]]
+    return file if same.all() else np.where(same, file, -1)
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:

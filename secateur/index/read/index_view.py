@@ -504,4 +504,4 @@ def numbered_snapshot(store: Store, number: int, cache: ByteCache | None = None)
 def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:
     if cache is None:
         return open_snapshot(store, number, file.size)
-    return cache.get((store.location, file), lambda: open_snapshot(store, number, file.size))
+    return cache.get((store.location, file), lambda: open_snapshot(store, number, file.size, cache.get))

@@ -15,12 +15,13 @@ import pyarrow as pa
 from secateur.index.container.index_file import Place
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.filters.bloom_matrix import BloomMatrices, no_bloom_matrices
-from secateur.index.identity import FileIdentity, identities
+from secateur.index.identity import FileIdentity
 from secateur.index.model import Filter, IndexedColumn, is_tuple_column
+from secateur.index.segments.file_table import FileTable
 from secateur.index.segments.segment_file import BLOCK_KINDS, BLOCKS, COLUMN_KINDS, FILTER_KINDS
+from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.ragged import elements_of, offsets_of
 from secateur.values import ordered_kind, same_keys
 
 ChunkName = tuple[str, int]  # kind of chunk, number of its column or filter; -1 if it has neither
@@ -41,42 +42,6 @@ class SegmentSummary:
     zone_maps: Sequence[ZoneMap]  # by column, one unit each
     places: Mapping[str, Place]  # locations of its chunks
     fragments: Mapping[int, Sequence[BloomFragment]]  # by filter: bloom fragments, which are merged into bloom matrices
-
-
-@dataclass(frozen=True)
-class FileTable:
-    """The files of all segments, segment by segment: arrays of shape (n_files,)."""
-
-    path: pa.Array  # large_string
-    size: np.ndarray
-    stamp: np.ndarray
-    witness: np.ndarray
-    end: np.ndarray  # checksums of their last bytes; 0: unknown
-    block_count: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
-    segment: np.ndarray  # ascending
-
-    def take(self, files: np.ndarray) -> FileTable:
-        """Return the given files."""
-        arrays = {name: getattr(self, name)[files] for name in _FILE_ARRAYS}
-        return FileTable(self.path.take(pa.array(files)), **arrays)
-
-    def identities(self) -> list[FileIdentity]:
-        """Return the identities of the files, in order."""
-        return identities(self.path, self.size, self.stamp, self.witness, self.end)
-
-
-@dataclass(frozen=True)
-class FileCounts:
-    """The counts of every file of the segments: arrays of shape (n_files,)."""
-
-    block_count: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
-
-
-_FILE_ARRAYS = ("size", "stamp", "witness", "end", "block_count", "row_count", "byte_count", "segment")
 
 
 @dataclass(frozen=True)
@@ -102,7 +67,7 @@ class Segments:
     size: np.ndarray  # bytes of the file
     block_count: np.ndarray
     row_count: np.ndarray
-    files: FileTable
+    files: SegmentFiles
     directory: Mapping[ChunkName, Directory]
     zone_maps: Sequence[ZoneMap]  # by column, over the segments
     bloom_matrices: Mapping[int, BloomMatrices]  # by filter
@@ -124,8 +89,6 @@ class Segments:
         """Return the given segments, in that order."""
         if np.array_equal(segments, np.arange(len(self))):
             return self
-        counts = np.bincount(self.files.segment, minlength=len(self))
-        files = self.files.take(elements_of(offsets_of(counts), segments))
         return Segments(
             self.columns,
             self.filters,
@@ -133,7 +96,7 @@ class Segments:
             self.size[segments],
             self.block_count[segments],
             self.row_count[segments],
-            replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), counts[segments])),
+            self.files.take(segments),
             {chunk: stored.take(segments) for chunk, stored in self.directory.items()},
             [zone_map.take(segments) for zone_map in self.zone_maps],
             {f: bloom_matrices.take(segments, len(self)) for f, bloom_matrices in self.bloom_matrices.items()},
@@ -218,7 +181,7 @@ def summarised(
         _integers([summary.size for summary in summaries]),
         _integers([summary.block_count for summary in summaries]),
         _integers([summary.row_count for summary in summaries]),
-        table,
+        SegmentFiles.of(table, len(summaries)),
         {chunk: stored for chunk, stored in directory.items() if stored.size.any() or chunk == BLOCK_TABLE},
         [_concat([s.zone_maps[c] for s in summaries], column) for c, column in enumerate(columns)],
         bloom_matrices,
@@ -260,8 +223,6 @@ def joined(first: Segments, second: Segments) -> Segments:
     """Concatenate two tables of segments with the same columns and filters."""
     chunks = {**first.directory, **second.directory}
     directory = {chunk: _beside(_places(first, chunk), _places(second, chunk)) for chunk in chunks}
-    files = {name: np.concatenate([getattr(p.files, name) for p in (first, second)]) for name in _FILE_ARRAYS}
-    files["segment"] = np.concatenate([first.files.segment, second.files.segment + np.int32(len(first))])
     bloom_matrices = {
         f: first.bloom_matrices.get(f, no_bloom_matrices()).followed_by(
             second.bloom_matrices.get(f, no_bloom_matrices()), len(first)
@@ -275,7 +236,7 @@ def joined(first: Segments, second: Segments) -> Segments:
         np.concatenate([first.size, second.size]),
         np.concatenate([first.block_count, second.block_count]),
         np.concatenate([first.row_count, second.row_count]),
-        FileTable(pa.concat_arrays([first.files.path, second.files.path]), **files),
+        first.files.followed_by(second.files),
         directory,
         [zonemap.concat(pair) for pair in zip(first.zone_maps, second.zone_maps, strict=True)],
         bloom_matrices,

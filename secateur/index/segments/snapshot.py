@@ -10,17 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from secateur.arrays import text_parts
 from secateur.errors import IndexFault
-from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, is_repeated, read_contents
+from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, read_contents
 from secateur.index.file_names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, build_of, require_names
 from secateur.index.filters.bloom_matrix import BloomMatrices, bloom_matrices_of
 from secateur.index.identity import listing_id
@@ -35,12 +34,22 @@ from secateur.index.model import (
     type_name,
     type_of_name,
 )
+from secateur.index.segments.base_file import MOST_FILES, KeepBase, base_described, described_base, read_anew
+from secateur.index.segments.file_table import (
+    COLUMNS,
+    INT64,
+    TEXTS,
+    FileCounts,
+    FileTable,
+    StoredFiles,
+    stored_arrays,
+    texts_of,
+)
 from secateur.index.segments.segment_file import zone_arrays, zone_map_of
+from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import (
     ChunkName,
     Directory,
-    FileCounts,
-    FileTable,
     Segments,
     chunk_names,
     summarised,
@@ -55,13 +64,9 @@ from secateur.values import all_within, kind_of, ordered_kind, same_keys
 
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
-MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; bounds what is allocated for them
+MOST_BLOCKS = 1 << 31  # of all segments; bounds what is allocated for them
 MOST_SEGMENT_BLOCKS = 1 << 26  # besides the bound by the sizes of its files
-LEAST_BLOCK = 7  # bytes of a row group in a footer: its columns, their bytes, its rows, and where it ends
-MOST_REPEATED = 1 << 16  # most repetitions of a single letter
 READ_AT_ONCE = 1 << 20  # bytes read from the end of a snapshot on an object store; takes less time than two requests
-_INT64 = np.dtype("<i8")
-_TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
 
 @dataclass(frozen=True)
@@ -80,30 +85,32 @@ def encode_snapshot(
     options: BuildOptions,
     schema: pa.Schema,
     made_of: MadeOf | None = None,
+    listing: int | None = None,
 ) -> bytes:
-    """Encode a snapshot file."""
+    """Encode a snapshot file. `listing` is the id of its files; where it is None, it is computed."""
     files = segments.files
-    order = pc.sort_indices(files.path).to_numpy()
-    listed = listing_id(files.path.take(pa.array(order)), *(a[order] for a in (files.size, files.stamp, files.witness)))
+    if listing is None:
+        order = files.by_path
+        identity = (array[order] for array in (files.size, files.stamp, files.witness))
+        listing = listing_id(files.path.take(pa.array(order)), *identity)
     meta = {
         "number": number,
         "created": created,
-        "listing": f"{listed:032x}",
+        "listing": f"{listing:032x}",
         "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segments.columns],
         "filters": [{**asdict(f), "type": type_name(f.type)} for f in segments.filters],
         "options": asdict(options),
         "schema": schema.serialize().to_pybytes().hex(),
         "made_of": None if made_of is None else asdict(made_of),
+        "base": None if files.base is None else described_base(files.base),
     }
     writer = Writer(SNAPSHOT, meta)
     names = pa.array(segments.name, pa.large_string())
-    file_count = np.bincount(files.segment, minlength=len(segments)).astype(np.int64)
-    writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, file_count])
-    writer.add("paths", text_parts(files.path))
-    counts = (files.block_count, files.row_count, files.byte_count)
-    live = np.empty(len(order), np.int64)
-    live[order] = np.arange(len(order))
-    writer.add("files", [files.size, files.stamp, files.witness, files.end, *counts, files.segment, live])
+    writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, files.count])
+    if files.base is not None and files.at is not None:
+        writer.add("in-base", [files.at])
+    writer.add("paths", text_parts(files.own_files.path))
+    writer.add("files", [*stored_arrays(files.own_files, files.own_rank), files.own_after])
     for chunk, stored in segments.directory.items():
         writer.add(f"where/{written_name(chunk)}", [stored.at, stored.size, stored.crc])
     for f, bloom_matrices in segments.bloom_matrices.items():
@@ -145,9 +152,8 @@ class SegmentTable:
 class Snapshot:
     """A snapshot file opened for reading; arrays are read on first use."""
 
-    def __init__(self, contents: Contents, read: ReadRange, nbytes: int) -> None:
+    def __init__(self, contents: Contents, read: ReadRange, nbytes: int, store: Store | None, keep: KeepBase) -> None:
         self._contents, self._read = contents, read
-        self.nbytes = nbytes  # bytes of the file, for caches
         self.name = contents.name
         try:
             meta = contents.meta
@@ -159,15 +165,19 @@ class Snapshot:
             self.options = _options(meta["options"])
             made_of = meta.get("made_of")  # absent in snapshots of the first release
             self.made_of = None if made_of is None else _tables_snapshot_of(made_of, contents.name)
+            base = meta["base"]
+            self.base = None if base is None or store is None else base_described(base, store, contents.name, keep)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
 
+        self.nbytes = nbytes + (0 if self.base is None else self.base.size)  # of its files, for caches
+
     @cached_property
     def segments(self) -> SegmentTable:
         """The segments. Raises IndexFault if the arrays are inconsistent."""
-        offsets, data, *counts = self._arrays("segments", _TEXTS + 4 * (_INT64,))
-        names = self._texts(offsets, data, "segment names")
+        offsets, data, *counts = self._arrays("segments", TEXTS + 4 * (INT64,))
+        names = texts_of((offsets, data), f"{self.name}: the segment names")
         require_names(names, SEGMENT_NAME, self.name)
         table = SegmentTable(names.to_pylist(), *counts)
         if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts) or not _countable(table):
@@ -175,19 +185,48 @@ class Snapshot:
         return table
 
     @cached_property
-    def files(self) -> FileTable:
+    def segment_files(self) -> SegmentFiles:
         """The files that the segments cover. Raises IndexFault if the arrays are inconsistent."""
-        offsets, data = self._arrays("paths", _TEXTS)
-        paths = self._texts(offsets, data, "file paths")
-        arrays = self._file_arrays
-        if len(paths) != len(arrays[0]):
-            raise IndexFault(f"{self.name}: there are {len(paths)} paths of {len(arrays[0])} files")
-        return FileTable(paths, *arrays[:-1])
+        count, at = self.segments.file_count, self._in_base
+        of_snapshot = count if at is None else np.where(at < 0, count, 0)
+
+        def paths() -> pa.Array:
+            return texts_of(self._arrays("paths", TEXTS), f"{self.name}: the file paths")
+
+        def arrays() -> list[np.ndarray]:
+            return self._arrays("files", (len(COLUMNS) + 2) * (INT64,))
+
+        stored = StoredFiles(int(of_snapshot.sum()), paths, arrays, self.name)
+        files = SegmentFiles(stored, count) if at is None else SegmentFiles(stored, count, self.base, at)
+        self._require_agreement(files)
+        return files
+
+    @cached_property
+    def _in_base(self) -> np.ndarray | None:
+        """Where the files of every segment begin in the base, -1 where they do not. Raises IndexFault."""
+        if self.base is None:
+            return None
+        (at,) = self._arrays("in-base", (INT64,))
+        count = self.segments.file_count
+        if at.shape != count.shape or not all_within(at, -1, len(self.base.files)):
+            raise IndexFault(f"{self.name}: chunk in-base is not about {len(count)} segments and the files of the base")
+        order = np.argsort(at, kind="stable")
+        order = order[(at[order] >= 0) & (count[order] > 0)]
+        begin, end = at[order], at[order] + count[order]
+        if (begin[1:] < end[:-1]).any() or end.max(initial=0) > len(self.base.files):
+            raise IndexFault(f"{self.name}: segments have the same files of the base, or such as it lacks")
+        return at
+
+    @property
+    def files(self) -> FileTable:
+        """The files that the segments cover, as one table. Raises IndexFault if the arrays are inconsistent."""
+        return self.segment_files.table
 
     @property
     def file_counts(self) -> FileCounts:
         """The counts of every file. Raises IndexFault if the arrays are inconsistent."""
-        return FileCounts(*self._file_arrays[4:7])
+        files = self.segment_files
+        return FileCounts(files.block_count, files.row_count, files.byte_count)
 
     @cached_property
     def builds(self) -> Mapping[str, int]:
@@ -197,37 +236,16 @@ class Snapshot:
     @property
     def live(self) -> np.ndarray:
         """The live file of every file, if the live files' id is `listing_id`: its position when sorted by path."""
-        return self._file_arrays[-1]
+        return self.segment_files.rank
 
-    @property
-    def by_path(self) -> np.ndarray:
-        """The order of the files by path."""
-        order = np.empty(len(self.live), np.int64)
-        order[self.live] = np.arange(len(order))
-        return order
-
-    @cached_property
-    def _file_arrays(self) -> list[np.ndarray]:
-        arrays = self._arrays("files", 7 * (_INT64,) + (np.dtype("<i4"), _INT64))
-        n = int(self.segments.file_begin[-1])
-        segment, live = arrays[-2:]
-        if any(array.shape != (n,) for array in arrays) or is_repeated(live) or not _is_permutation(live):
-            raise IndexFault(f"{self.name}: the table of files is malformed")
-        if not np.array_equal(segment, np.repeat(np.arange(len(self.segments)), self.segments.file_count)):
-            raise IndexFault(f"{self.name}: the files do not follow the segments")
-        self._require_room(FileCounts(*arrays[4:7]), arrays[0])
-        return arrays
-
-    def _require_room(self, counts: FileCounts, size: np.ndarray) -> None:
-        """Raises IndexFault where files claim more blocks than their footers can hold, or segments others than these.
-
-        A constant array stands for any number of blocks, and what is computed of it is as long.
-        """
-        blocks = counts.block_count
-        if (blocks < 0).any() or (blocks > size // LEAST_BLOCK).any():
-            raise IndexFault(f"{self.name}: a file of the table has more blocks than its bytes can describe")
-        if not np.array_equal(np.diff(offsets_of(blocks)[self.segments.file_begin]), self.segments.block_count):
+    def _require_agreement(self, files: SegmentFiles) -> None:
+        """Raise IndexFault where the files do not have the blocks of their segments, or their own no place by path."""
+        if not np.array_equal(files.blocks_of_segments, self.segments.block_count):
             raise IndexFault(f"{self.name}: the blocks of the files are not those of their segments")
+        after, most = files.own_after, 0 if files.base is None else len(files.base.files)
+        ascending = after[np.argsort(files.own_rank, kind="stable")] if after.any() else after
+        if not all_within(after, 0, most) or (ascending[1:] < ascending[:-1]).any():
+            raise IndexFault(f"{self.name}: the table of files is malformed")
 
     @cached_property
     def tree(self) -> Tree:
@@ -265,9 +283,9 @@ class Snapshot:
             return None
         where = f"{self.name}: chunk {chunk}"
         arrays = self._contents.arrays(chunk, self._read)
-        if [array.dtype for array in arrays[:2]] != [*_TEXTS]:
+        if [array.dtype for array in arrays[:2]] != [*TEXTS]:
             raise IndexFault(f"{where}: these are not bloom matrices")
-        names = self._texts(arrays[0], arrays[1], "names of filter files")
+        names = texts_of(arrays[:2], f"{self.name}: the names of filter files")
         require_names(names, FILTER_NAME, where)
         return bloom_matrices_of(names.to_pylist(), arrays[2:], self.segments.block_count, where)
 
@@ -282,7 +300,7 @@ class Snapshot:
         return self._directories[chunk]
 
     def _read_directory(self, name: str) -> Directory:
-        directory, ends = Directory(*self._arrays(name, (_INT64, _INT64, np.dtype("<u4")))), self.segments.size
+        directory, ends = Directory(*self._arrays(name, (INT64, INT64, np.dtype("<u4")))), self.segments.size
         if any(a.shape != ends.shape for a in (directory.at, directory.size, directory.crc)):
             raise IndexFault(f"{self.name}: chunk {name} is not about {len(self.segments)} segments")
         if (
@@ -322,7 +340,9 @@ class Snapshot:
         kinds = [ordered_kind(c.type) for c in self.columns]
         known = [unknown(k, 0) if z is None else z.take(level) for z, k in zip(zone_maps, kinds, strict=True)]
         counts = (table.size, table.block_count, table.row_count)
-        return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, bloom_matrices)
+        return Segments(
+            self.columns, self.filters, table.name, *counts, self.segment_files, directory, known, bloom_matrices
+        )
 
     def verify(self) -> list[str]:
         """Read every chunk of the file and return the faults found."""
@@ -335,32 +355,12 @@ class Snapshot:
             raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {stored or 'nothing'} instead of {expected}")
         return arrays
 
-    def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
-        n = len(offsets) - 1  # at most one text is empty, and a text of one repeated letter is short
-        if not 0 <= n <= max(1, len(data)) or (is_repeated(data) and len(data) > MOST_REPEATED):
-            raise IndexFault(f"{self.name}: the {what} are malformed")
-        if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-            raise IndexFault(f"{self.name}: the {what} are malformed")
-        buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
-        texts = pa.Array.from_buffers(pa.large_string(), n, buffers)
-        try:
-            texts.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise IndexFault(f"{self.name}: the {what} are malformed: {error}") from None
-        return texts
-
 
 def _countable(table: SegmentTable) -> bool:
     """Whether blocks and files are few enough to be numbered in memory."""
     if table.block_count.max(initial=0) > MOST_SEGMENT_BLOCKS or table.file_count.max(initial=0) > MOST_FILES:
         return False
     return int(table.block_count.sum()) <= MOST_BLOCKS and int(table.file_count.sum()) <= MOST_FILES
-
-
-def _is_permutation(live: np.ndarray) -> bool:
-    """Whether the numbers are a permutation of range(n)."""
-    n = len(live)
-    return all_within(live, 0, n - 1) and bool((np.bincount(live, minlength=n) == 1).all())
 
 
 def _tables_snapshot_of(described: dict[str, Any], where: str) -> MadeOf:
@@ -431,8 +431,11 @@ def snapshot_numbers(store: Store) -> list[int]:
     return list(snapshot_files(store))
 
 
-def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapshot:
-    """Open the snapshot with this number; a given `size` in bytes saves a look-up. Raises IndexFault."""
+def open_snapshot(store: Store, number: int, size: int | None = None, keep: KeepBase = read_anew) -> Snapshot:
+    """Open the snapshot with this number; a given `size` in bytes saves a look-up. Raises IndexFault.
+
+    `keep` may return a base that was read before.
+    """
     name = snapshot_name(number)
     size = store.size(name) if size is None else size
 
@@ -440,7 +443,7 @@ def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapsho
         return store.read(name, offset, count)
 
     read = read_exactly if store.is_local or size <= 0 else _with_end(read_exactly, size)
-    snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size)
+    snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size, store, keep)
     if snapshot.number != number:
         raise IndexFault(f"{name} says that it is number {snapshot.number}")
     return snapshot
@@ -448,12 +451,13 @@ def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapsho
 
 def snapshot_in_memory(segments: Segments, options: BuildOptions, schema: pa.Schema) -> Snapshot:
     """Return a snapshot of segments that is in no store."""
-    data = encode_snapshot(0, 0.0, segments, options, schema)
+    alone = replace(segments, files=segments.files.without_base())
+    data = encode_snapshot(0, 0.0, alone, options, schema)
 
     def read(offset: int, count: int) -> bytes:
         return data[offset : offset + count]
 
-    return Snapshot(read_contents("memory", SNAPSHOT, len(data), read), read, len(data))
+    return Snapshot(read_contents("memory", SNAPSHOT, len(data), read), read, len(data), None, read_anew)
 
 
 @cache

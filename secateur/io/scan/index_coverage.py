@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.index.build.options import hashed_type
@@ -131,34 +130,31 @@ class _Coverage:
 
     def of(self, structure: _Structure) -> Covered:
         """Return the coverage of a structure."""
-        counts = self.opened.catalog.coverage.counts_of
-        live, has = self._entries(structure)
-        both = live & has
+        of_live, has = self.opened.catalog.coverage.of_segments, self._has(structure)
+        files, blocks, rows, _ = of_live[:, has].sum(axis=1).tolist()
         return Covered(
             column=structure.column,
             structure=structure.name,
             setting=structure.setting,
-            files=int(both.sum()),
-            blocks=0 if counts is None else int(counts.block_count[both].sum()),
-            row_count=0 if counts is None else int(counts.row_count[both].sum()),
+            files=files,
+            blocks=blocks,
+            row_count=rows,
             bytes=structure.size(),
             files_without_entry=self.missing - self.changed,
             files_changed=self.changed,
-            files_without_structure=int((live & ~has).sum()),
+            files_without_structure=int(of_live[0, ~has].sum()),
             why=self.why(structure),
         )
 
     def why(self, structure: _Structure) -> str | None:
         """Return why coverage is incomplete; None if it is complete."""
-        live, has = self._entries(structure)
-        return structure.why_not or _in_words(self.missing - self.changed, self.changed, int((live & ~has).sum()))
+        without = int(self.opened.catalog.coverage.of_segments[0, ~self._has(structure)].sum())
+        return structure.why_not or _in_words(self.missing - self.changed, self.changed, without)
 
-    def _entries(self, structure: _Structure) -> tuple[np.ndarray, np.ndarray]:
-        """Return which index entries belong to live files, and which lie in segments with the structure."""
-        coverage = self.opened.catalog.coverage
-        live = coverage.live >= 0
-        has = np.zeros(len(live), bool) if structure.has is None else np.repeat(structure.has, np.diff(coverage.begin))
-        return live, has
+    def _has(self, structure: _Structure) -> np.ndarray:
+        """Return which segments have the structure: bool."""
+        segments = self.opened.catalog.coverage.of_segments.shape[1]
+        return np.zeros(segments, bool) if structure.has is None else structure.has
 
     @property
     def missing(self) -> int:
@@ -172,7 +168,7 @@ class _Coverage:
         if catalog.snapshot is None or not len(catalog.coverage.uncovered):
             return 0
         paths = listing.paths.take(from_numpy(catalog.coverage.uncovered)).cast(pa.large_string())
-        return int(pc.sum(pc.is_in(paths, value_set=catalog.snapshot.files.path)).as_py())
+        return int(catalog.snapshot.segment_files.holds(paths).sum())
 
 
 def _in_words(without_entry: int, changed: int, without: int) -> str | None:

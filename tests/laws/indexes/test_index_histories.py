@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from unittest.mock import patch
 
 import pyarrow.fs as pafs
 from fsspec.implementations.memory import MemoryFileSystem
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
+from secateur.index.segments import base_file
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.profiles import examples
@@ -67,6 +69,9 @@ def test_a_file_in_disguise_is_another_file(tells_time: bool, in_place: bool, is
         MemoryFileSystem.store.clear()
 
 
+MOST_OWN = [0, 2, base_file.MOST_OWN]  # files of a snapshot that are in no base
+
+
 class IndexHistory(RuleBasedStateMachine):
     """A table that changes, an index that is kept or not, and whoever keeps it dying now and then."""
 
@@ -80,8 +85,11 @@ class IndexHistory(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.stack.close()
 
-    @initialize(indexed=st.booleans(), tells_time=st.sampled_from([True, True, False]))
-    def begin(self, indexed: bool, tells_time: bool) -> None:
+    @initialize(
+        indexed=st.booleans(), tells_time=st.sampled_from([True, True, False]), most_own=st.sampled_from(MOST_OWN)
+    )
+    def begin(self, indexed: bool, tells_time: bool, most_own: int) -> None:
+        self.stack.enter_context(patch.object(base_file, "MOST_OWN", most_own))
         self.lake: Lake = lake_on(filesystem(tells_time), f"{self.directory}/lake", nothing)
         self.stack.callback(MemoryFileSystem.store.clear)  # which all of them share
         self.handle = self.lake.open()

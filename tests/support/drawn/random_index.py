@@ -24,9 +24,10 @@ from secateur.index.identity import FileIdentity
 from secateur.index.model import OF_ROWS, ORDERED, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.coverage import NamesOnly
+from secateur.index.segments.file_table import LEAST_BLOCK
 from secateur.index.segments.segment_file import SegmentData, encode_segment
 from secateur.index.segments.segment_table import Segments, SegmentSummary, joined, summarised
-from secateur.index.segments.snapshot import LEAST_BLOCK, encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap

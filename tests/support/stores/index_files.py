@@ -57,6 +57,7 @@ from secateur.index.segments.segment_file import (
     encode_segment,
     places_of,
 )
+from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import SegmentSummary, summarised
 from secateur.index.segments.snapshot import Snapshot, encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
@@ -227,6 +228,8 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in value]
         case dict():
             return {key: plain(item) for key, item in value.items()}
+        case SegmentFiles():  # wherever they are stored
+            return plain(value.table)
         case _ if hasattr(value, "__dataclass_fields__"):
             return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
         case _:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from secateur.errors import TableChanged, UnknownSnapshot
 from secateur.index.read.coverage import matching
 from secateur.index.read.index_view import current_snapshot, numbered_snapshot
-from secateur.index.segments.segment_table import FileTable
+from secateur.index.segments.file_table import FileTable
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -60,7 +60,7 @@ class DirectoryHistory:
 
     def _matching(self, listing: Listing, snapshot: Snapshot) -> np.ndarray:
         """Return the file of every entry; -1 if no listed file has the entry's identity."""
-        return matching(recognised(self.table, listing, snapshot), snapshot.files)
+        return matching(recognised(self.table, listing, snapshot), snapshot.segment_files)
 
     def new_files(self, since: int, listing: Listing) -> NewFiles:
         """Return the live files that an index snapshot did not have. Raises UnknownSnapshot, IndexFault."""

@@ -46,8 +46,8 @@ def recognised(table: TableSnapshot, listing: Listing, snapshot: Snapshot | None
 
 
 def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -> Listing:
-    entries = snapshot.files
-    file = alike(listing, entries, snapshot.by_path)
+    entries = snapshot.segment_files
+    file = alike(listing, entries)
     differs = (file >= 0) & (entries.end != 0)
     differs[differs] = entries.witness[differs] != listing.witness[file[differs]]
     differs[differs] = listing.stamp[file[differs]] != 0  # else there is no time, and any file of the size matches

@@ -16,6 +16,7 @@ from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.size_class import own_class
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, IndexedColumn
+from secateur.index.segments.file_table import LEAST_BLOCK
 from secateur.index.segments.segment_file import COLUMN_KINDS, POSTING, SIZE_CLASS
 from secateur.index.segments.segment_table import (
     BLOCK_TABLE,
@@ -25,7 +26,7 @@ from secateur.index.segments.segment_table import (
     joined,
     summarised,
 )
-from secateur.index.segments.snapshot import LEAST_BLOCK, encode_snapshot, open_snapshot
+from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
