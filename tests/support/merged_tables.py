@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 import secateur as sec
 from secateur.io.spark.planner import session_rule
@@ -40,19 +40,21 @@ def merged_tables(spark: SparkSession, mode: str) -> Iterator[None]:
 
 
 def make(spark: SparkSession, name: str, mode: str) -> None:
-    """Two files of sorted rows, some keys NULL, some rows deleted by position."""
+    """Eight files of sorted rows, with two row groups each; some keys NULL, some rows deleted by position."""
     spark.sql(f"DROP TABLE IF EXISTS {name}")
-    modes = ", ".join(f"'write.{command}.mode'='{mode}'" for command in ("update", "merge"))
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT, uid BIGINT, name STRING, kind INT) USING iceberg PARTITIONED BY (kind) "
-        f"TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', {modes}, {SMALL})"
+        "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', "
+        f"'write.distribution-mode'='none', {SMALL})"
     )
     for start in (0, 1000):
         spark.sql(
-            f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ if(id % 97 = 3, NULL, id), (id * 7919) % 2000, "
-            f"concat('name-', id), {start} FROM range({start}, {start + 1000})"
+            f"INSERT INTO {name} SELECT if(id % 97 = 3, NULL, id), (id * 7919) % 2000, concat('name-', id), {start} "
+            f"FROM range({start}, {start + 1000}, 1, 4)"
         )
     spark.sql(f"DELETE FROM {name} WHERE id IN (5, 1500)")
+    modes = ", ".join(f"'write.{command}.mode'='{mode}'" for command in ("delete", "update", "merge"))
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({modes})")
     sec.build_index(sec.open_table(metadata_file(spark, name)), spark=spark, sort_key=["id"], bloom=["uid"])
 
 
@@ -98,10 +100,30 @@ def change(spark: SparkSession, statement: str) -> int | None:
 
 
 def require_twins(spark: SparkSession, statement: str) -> None:
-    """Both tables have the same rows."""
+    """Both tables have the same rows, and their last commits took the same files away, for as many rows anew."""
     spark.conf.set(SWITCH, "false")
     try:
         rows = [sorted(map(repr, spark.table(name).collect())) for name in (TABLE, TWIN)]
+        commits = [last_commit(spark, name) for name in (TABLE, TWIN)]
     finally:
         spark.conf.unset(SWITCH)
     assert rows[0] == rows[1], statement
+    assert commits[0] == commits[1], statement
+
+
+def last_commit(spark: SparkSession, name: str) -> list[Row]:
+    """The kind of a table's last commit, the files that it took away by their content, and how many rows it wrote."""
+    snapshots = f"SELECT snapshot_id, operation FROM {name}.snapshots"
+    newest = spark.sql(f"{snapshots} ORDER BY committed_at DESC LIMIT 1").first()
+    assert newest is not None
+    entries = f"FROM {name}.entries WHERE snapshot_id = {newest.snapshot_id} AND status"
+    gone = "data_file.content, data_file.partition.kind, data_file.record_count, readable_metrics.id.lower_bound"
+    removed = spark.sql(f"SELECT {gone} {entries} = 2 ORDER BY ALL").collect()
+    written = "data_file.content, sum(data_file.record_count)"
+    added = spark.sql(f"SELECT {written} {entries} = 1 GROUP BY 1 ORDER BY 1").collect()
+    return [Row(newest.operation), *removed, *added]
+
+
+def files_replaced(spark: SparkSession) -> int:
+    """How many data files the last commit took away."""
+    return sum(len(row) == 4 and row.content == 0 for row in last_commit(spark, TABLE))

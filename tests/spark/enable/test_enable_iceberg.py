@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.io.spark.planner import session_rule
-from tests.support.enabled_session import enabled, plan_of, pruning, reasons, require_same
+from tests.support.enabled_session import answer, enabled, plan_of, pruning, reasons, require_same
 from tests.support.formats.iceberg_spark import metadata_file
 
 NAME = "lake.db.enabled"
@@ -132,6 +133,23 @@ def test_joins_are_planned_by_what_is_left(iceberg: SparkSession, table: str) ->
         iceberg.conf.unset("secateur.enabled")
     assert 0 < ours[0] < theirs[0] / 3
     assert 0 < ours[1] < theirs[1] / 3
+
+
+def test_many_threads_with_different_questions(iceberg: SparkSession, table: str) -> None:
+    """Joins whose small side prunes at run time, in every thread with other values."""
+    queries = [
+        f"SELECT a.id, b.id other FROM {table} a JOIN {table} b ON a.uid = b.id WHERE a.id BETWEEN {key} AND {key + 3}"
+        for key in range(0, 2000, 250)
+    ]
+    expected = [answer(iceberg, query, pruned=False) for query in queries]
+
+    def asked(query: str) -> list[str]:
+        frame = iceberg.sql(query)
+        return [str(frame.dtypes), *sorted(map(repr, frame.collect()))]
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(2):
+            assert list(threads.map(asked, queries)) == expected
 
 
 def test_one_table_is_switched_off_by_name(iceberg: SparkSession, table: str) -> None:

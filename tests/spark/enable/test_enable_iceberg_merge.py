@@ -9,13 +9,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.support.merged_tables import DELETE, SAME_ID, UPDATE, UPSERT, change, merged_tables, source
+from tests.support.merged_tables import (
+    DELETE,
+    SAME_ID,
+    TABLE,
+    UPDATE,
+    UPSERT,
+    change,
+    files_replaced,
+    merged_tables,
+    source,
+)
 
 
-@pytest.fixture(scope="module")
-def tables(iceberg: SparkSession) -> Iterator[None]:
-    with merged_tables(iceberg, "merge-on-read"):
-        yield
+@pytest.fixture(scope="module", params=["merge-on-read", "copy-on-write"])
+def mode(iceberg: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    with merged_tables(iceberg, request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize(
@@ -26,7 +36,8 @@ def tables(iceberg: SparkSession) -> Iterator[None]:
         (f"MERGE INTO {{}} t USING s ON s.id = t.id AND t.uid > 3 {DELETE}", True),
         (f"{SAME_ID} AND t.kind = 0 {UPSERT}", True),
         (
-            f"MERGE INTO {{}} t USING (SELECT *, 0 AS k FROM s) s ON t.id = s.id AND t.kind = k {UPDATE}",
+            "MERGE INTO {} t USING (SELECT *, length(name) - length(name) AS k FROM s) s "
+            f"ON t.id = s.id AND t.kind = k {UPDATE}",
             True,
         ),
         (f"MERGE INTO {{}} t USING (SELECT * FROM s WHERE id < 900 LIMIT 3) s ON t.id = s.id {UPDATE}", True),
@@ -37,6 +48,7 @@ def tables(iceberg: SparkSession) -> Iterator[None]:
         ),
         (f"MERGE INTO {{}} t USING (SELECT id, max(name) name FROM s GROUP BY id) s ON t.id = s.id {UPSERT}", True),
         ("UPDATE {} SET name = 'u' WHERE id IN (SELECT id FROM s)", True),
+        ("DELETE FROM {} WHERE id IN (SELECT id FROM s)", True),
         (
             f"{SAME_ID} {UPDATE} WHEN NOT MATCHED BY SOURCE AND t.id = 7 THEN DELETE",
             False,
@@ -45,11 +57,20 @@ def tables(iceberg: SparkSession) -> Iterator[None]:
         (f"MERGE INTO {{}} t USING s ON t.id > s.id + 1989 {UPDATE}", False),
     ],
 )
-def test_few_row_groups_are_read(iceberg: SparkSession, tables: None, statement: str, few: bool) -> None:
+def test_few_row_groups_are_read(iceberg: SparkSession, mode: str, statement: str, few: bool) -> None:
     source(iceberg, [(5, "five"), (40, "forty"), (1800, "last"), (3000, "new"), (None, "none")])
     left = change(iceberg, statement)
     assert (left is not None) == few, statement
     assert left is None or left <= 3, statement
+
+
+def test_files_without_a_match_stay(iceberg: SparkSession, mode: str) -> None:
+    """Of files with one, copy-on-write writes all rows anew."""
+    source(iceberg, [(40, "forty"), (1800, "last"), (3000, "new")])
+    assert change(iceberg, f"{SAME_ID} {UPSERT}") == 2
+    assert files_replaced(iceberg) == (2 if mode == "copy-on-write" else 0)
+    assert iceberg.table(TABLE).count() == 1999
+    assert iceberg.table(TABLE).where("name = concat('name-', id)").count() == 1976 - 1
 
 
 @given(
@@ -59,7 +80,7 @@ def test_few_row_groups_are_read(iceberg: SparkSession, tables: None, statement:
 )
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 def test_rows_are_those_without(
-    iceberg: SparkSession, tables: None, keys: list[int | None], action: str, column: str
+    iceberg: SparkSession, mode: str, keys: list[int | None], action: str, column: str
 ) -> None:
     """Any keys, also none, and NULL."""
     source(iceberg, [(key, f"of-{key}") for key in keys])

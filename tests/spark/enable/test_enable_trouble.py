@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -138,17 +139,48 @@ def test_values_of_a_join_that_python_fails_on(
     assert [row.id for row in joined.collect()] == [7]
 
 
+@contextmanager
+def logged(spark: SparkSession) -> Iterator[Any]:
+    """What secateur's logger in Spark's driver writes."""
+    jvm: Any = spark._jvm
+    log4j, writer = jvm.org.apache.logging.log4j, jvm.java.io.StringWriter()
+    logger = log4j.LogManager.getContext(False).getLogger("secateur")
+    level = logger.getLevel()
+    appender = log4j.core.appender.WriterAppender.createAppender(None, None, writer, "kept", False, True)
+    appender.start()
+    logger.addAppender(appender)
+    logger.setLevel(log4j.Level.WARN)
+    try:
+        yield writer
+    finally:
+        logger.removeAppender(appender)
+        logger.setLevel(level)
+
+
 def test_python_that_does_not_answer(spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_rule, "MOST_MILLISECONDS", 300)
-    monkeypatch.setattr(session_rule, "LOOK_MILLISECONDS", 300)
-    with new_rule(spark):
+    monkeypatch.setattr(session_rule, "MOST_MILLISECONDS", 1000)
+    with new_rule(spark), logged(spark) as log:
         answered, planned = Enabled._answered, threading.Event()
         monkeypatch.setattr(Enabled, "_answered", lambda *arguments: planned.wait(60) and answered(*arguments))
-        frame = spark.read.parquet(str(root)).where("id = 5")
-        assert pruning(frame) == []
+        frames = [spark.read.parquet(str(root)).where(f"id = {key}") for key in (5, 6, 7)]
+        assert [pruning(frame) for frame in frames] == [[], [], []]
         planned.set()
-        assert [row.id for row in frame.collect()] == [5]
-        assert reasons(spark)[-1] == "Python did not answer within 300 ms"
+        assert [row.id for frame in frames for row in frame.collect()] == [5, 6, 7]
+        assert reasons(spark)[-1] == "Python did not answer within 1000 ms"
+        (line,) = [line for line in log.toString().splitlines() if line]
+        assert line.endswith(f"{root} is read unpruned: Python did not answer within 1000 ms")
+
+
+def test_a_location_without_an_index_is_looked_at_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, look = [], Enabled._look
+    monkeypatch.setattr(Enabled, "_look", lambda self, location: looks.append(location) or look(self, location))
+    pq.write_table(numbered(0, 20), tmp_path / "a.parquet")
+    with new_rule(spark):
+        for key in range(5):
+            assert ids(spark, tmp_path, f"id = {key}") == [key]
+    assert len(looks) == 1
 
 
 def test_python_that_is_gone(spark: SparkSession, root: Path) -> None:

@@ -40,7 +40,7 @@ final class Asker {
 
     /** Call Python and return its reply. Throws IllegalStateException if it fails or takes too long. */
     DataInputStream ask(final byte kind, final byte[] head, final byte[] body) {
-        if (System.currentTimeMillis() < silentUntil) throw new IllegalStateException("Python did not answer in time");
+        if (System.currentTimeMillis() < silentUntil) throw late();
         Future reply = THREADS.submit(new Callable() {
             public Object call() throws IOException { return python.apply(request(kind, head, body)); }
         });
@@ -48,13 +48,18 @@ final class Asker {
             return new DataInputStream(new ByteArrayInputStream((byte[]) reply.get(mostMillis, TimeUnit.MILLISECONDS)));
         } catch (TimeoutException slow) {
             silentUntil = System.currentTimeMillis() + pauseMillis;
-            throw new IllegalStateException("Python did not answer within " + mostMillis + " ms");
+            throw late();
         } catch (ExecutionException error) {
             throw new IllegalStateException(String.valueOf(error.getCause()));
         } catch (InterruptedException cancelled) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("the query is cancelled");
         }
+    }
+
+    /** The same text for the calls that are left out afterwards: each text is logged once. */
+    private IllegalStateException late() {
+        return new IllegalStateException("Python did not answer within " + mostMillis + " ms");
     }
 
     private static byte[] request(byte kind, byte[] head, byte[] body) throws IOException {

@@ -37,26 +37,41 @@ import scala.collection.Iterator;
  * Lets the keys of a MERGE's source prune its target, also of an UPDATE and a DELETE with a subquery.
  *
  * Spark cannot: it does not broadcast the source of an outer join, and pushes no filter below the projection that numbers
- * the target's rows. The filter here lies below it, and has its values from a second run of the source. Sound: a join of
- * these kinds drops rows of its left side without a partner, and the second run has all keys of the first.
+ * the target's rows. Where files are written anew, it first asks which files have a match, and filters that by a source
+ * with a condition only. The filter here lies on the scan itself, and has its values from a second run of the source.
+ * Sound: a join of these kinds drops rows of its left side without a partner, and the second run has all keys of the
+ * first.
  */
 final class MergeKeys implements Rewrite {
     static final String ICEBERG_SCAN = "org.apache.iceberg.spark.source.SparkBatchQueryScan";
     static final int MOST_KEYS = 1 << 18; // of a column; the driver collects them
+    static final String TOO_MANY = "a source has more than 262,144 keys: the driver does not collect them";
     private static final long MOST_BYTES = 10 << 20; // of files, which are read once more, or as much as the target has
     private static final Set DROPPING = // joins that drop rows of their left side without a partner
         new HashSet(Arrays.asList(new String[] {"Inner", "RightOuter", "LeftSemi"}));
     private final EnableRule rule;
     private final SparkSession session;
+    private final boolean isDelta; // writes what changes, else the files that hold a match are asked for
 
-    private MergeKeys(EnableRule rule, SparkSession session) {
+    private MergeKeys(EnableRule rule, SparkSession session, boolean isDelta) {
         this.rule = rule;
         this.session = session;
+        this.isDelta = isDelta;
     }
 
     static LogicalPlan filtered(EnableRule rule, SparkSession session, LogicalPlan plan) {
-        if (!(plan instanceof WriteDelta) || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
-        return new MergeKeys(rule, session).rewritten(plan);
+        boolean isDelta = plan instanceof WriteDelta;
+        if (!isDelta && !asksForFiles(plan) || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
+        return new MergeKeys(rule, session, isDelta).rewritten(plan);
+    }
+
+    /** Whether a plan is the one that Spark runs before it writes files anew: which files have a match? */
+    private static boolean asksForFiles(LogicalPlan plan) {
+        if (!plan.nodeName().equals("Subquery")) return false;
+        LogicalPlan asked = (LogicalPlan) plan.children().head();
+        if (!(asked instanceof Aggregate) || ((Aggregate) asked).groupingExpressions().length() != 1) return false;
+        Object group = ((Aggregate) asked).groupingExpressions().head();
+        return group instanceof AttributeReference && ((AttributeReference) group).name().equals("_file");
     }
 
     /** The first join below a plan, by nodes with one child each, with a filter on its left side. */
@@ -98,28 +113,45 @@ final class MergeKeys implements Rewrite {
     }
 
     /** The left side with filters on its scan; the same if there is no such scan, or it has such filters already. */
-    private LogicalPlan target(LogicalPlan node, final List keys, final LogicalPlan source) {
+    private LogicalPlan target(LogicalPlan node, List keys, final LogicalPlan source) {
         boolean isFilter = node instanceof Filter;
-        if (isFilter && holdsKeys(((Filter) node).condition())) return node;
+        if (!isFilter && !(node instanceof Project) && !(node instanceof DataSourceV2ScanRelation)) return node;
+        final List rest = isFilter ? unfiltered(keys, ((Filter) node).condition(), source) : keys;
+        if (rest.isEmpty()) return node;
         LogicalPlan scan = isFilter ? ((Filter) node).child() : node;
-        if (scan instanceof DataSourceV2ScanRelation) return scanned(node, (DataSourceV2ScanRelation) scan, keys, source);
-        if (!isFilter && !(node instanceof Project)) return node;
+        if (scan instanceof DataSourceV2ScanRelation) return scanned(node, (DataSourceV2ScanRelation) scan, rest, source);
         return Children.rewritten(node, new Rewrite() {
-            public LogicalPlan rewritten(LogicalPlan child) { return target(child, keys, source); }
+            public LogicalPlan rewritten(LogicalPlan child) { return target(child, rest, source); }
         });
     }
 
-    private static boolean holdsKeys(Expression condition) {
-        if (condition instanceof DynamicPruningSubquery) return true;
-        for (Iterator all = condition.children().iterator(); all.hasNext();) {
-            if (holdsKeys((Expression) all.next())) return true;
+    /** The keys whose columns a condition does not filter by values of a join. Most such filters need a broadcast. */
+    private static List unfiltered(List keys, Expression condition, LogicalPlan source) {
+        if (condition instanceof DynamicPruningSubquery) {
+            DynamicPruningSubquery filter = (DynamicPruningSubquery) condition;
+            if (filter.onlyInBroadcast() && !isBroadcast(source)) return keys; // Spark drops it
+            List rest = new ArrayList();
+            for (int i = 0; i < keys.size(); i++) {
+                if (!filter.pruningKey().semanticEquals(((Expression[]) keys.get(i))[0])) rest.add(keys.get(i));
+            }
+            return rest;
         }
-        return false;
+        List rest = keys;
+        for (Iterator all = condition.children().iterator(); all.hasNext();) {
+            rest = unfiltered(rest, (Expression) all.next(), source);
+        }
+        return rest;
+    }
+
+    /** Whether Spark will broadcast the rows of a plan, by their estimated size. */
+    private static boolean isBroadcast(LogicalPlan plan) {
+        scala.math.BigInt most = scala.math.BigInt.apply(SQLConf.get().autoBroadcastJoinThreshold());
+        return plan.stats().sizeInBytes().compare(most) <= 0;
     }
 
     /** `node`: the scan, or a filter over it. */
     private LogicalPlan scanned(LogicalPlan node, DataSourceV2ScanRelation relation, List keys, LogicalPlan source) {
-        if (!(relation.relation().table() instanceof RowLevelOperationTable)) return node;
+        if (isDelta && !(relation.relation().table() instanceof RowLevelOperationTable)) return node;
         List columns = new ArrayList();
         for (int i = 0; i < keys.size(); i++) {
             Expression column = ((Expression[]) keys.get(i))[0];
@@ -147,7 +179,7 @@ final class MergeKeys implements Rewrite {
             else found = new Filter((Expression) filter, found);
         }
         if (rows instanceof RepeatableRows) return found;
-        if (node == relation) rule.events.add(session, relation.relation().table().name(), "", (String) rows);
+        rule.events.add(session, relation.relation().table().name(), "", (String) rows);
         return node;
     }
 

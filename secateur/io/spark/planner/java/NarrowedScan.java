@@ -217,15 +217,16 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             if (isOwn) kept.add(predicates[i]);
         }
         if (!kept.isEmpty()) ((SupportsRuntimeV2Filtering) scan).filter((Predicate[]) kept.toArray(new Predicate[0]));
-        values.set(SourceFilters.values(predicates));
+        values.set(predicates.length == 0 ? null : SourceFilters.values(predicates));
     }
 
     /** Without lists that MergeKeys has cut off, or that may be such. */
-    private static Predicate[] whole(Predicate[] predicates) {
+    private Predicate[] whole(Predicate[] predicates) {
         List kept = new ArrayList();
         for (int i = 0; i < predicates.length; i++) {
             boolean isCut = predicates[i].name().equals("IN") && predicates[i].children().length == MergeKeys.MOST_KEYS + 2;
-            if (!isCut) kept.add(predicates[i]);
+            if (isCut) rule.events.add(session, name, "", MergeKeys.TOO_MANY);
+            else kept.add(predicates[i]);
         }
         return (Predicate[]) kept.toArray(new Predicate[0]);
     }
