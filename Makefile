@@ -38,7 +38,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py laws/sql/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
-NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py \
+NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_delta_features.py enable/test_enable_delta.py \
     enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py \
     test_reclustering_delta.py)  # whose jar no other session gets
 NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_in_delta_gives_the_same_rows \
