@@ -41,7 +41,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
 NEEDS_OLDEST_FULL := $(addprefix tests/,spark/test_spark_source.py spark/test_transparent.py \
     spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
-NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py \
+NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_delta_features.py enable/test_enable_delta.py \
     enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py \
     test_reclustering_delta.py)  # whose jar no other session gets
 NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_in_delta_gives_the_same_rows \
