@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.pruning.predicate.bound import is_expression, is_sum, text_of_expression
+from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.values import kind_of
 
 
@@ -212,13 +213,3 @@ def _leaves(field: pa.Field, parents: tuple[str, ...]) -> list[IndexedColumn]:
             return []
         return [column for child in field.type for column in _leaves(child, path)]
     return [IndexedColumn(path, field.type)] if kind_of(field.type) is not None else []
-
-
-def is_variant(struct: pa.StructType) -> bool:
-    """Return whether a struct is a VARIANT as Parquet stores it, which Spark does not show as a struct.
-
-    What bounds its parts does not bound the values at a path: one file has them shredded, another in the whole's bytes.
-    """
-    parts = {child.name: child.type for child in struct}
-    is_stored = "metadata" in parts and len(parts) > 1 and parts.keys() <= {"metadata", "value", "typed_value"}
-    return is_stored and parts["metadata"] == parts.get("value", pa.binary()) == pa.binary()

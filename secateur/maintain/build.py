@@ -114,7 +114,8 @@ def build_index(
     gaps
         Numeric and time columns to keep the widest gaps between values of, so that outliers do not make bounds useless.
     zone_map
-        Expressions to keep zone maps of; those named for another structure get them anyway.
+        Expressions to keep zone maps of; those named for another structure get them anyway. Of VARIANT, paths with a
+        type: ``payload:user::int``.
     sums
         Integer and decimal columns to keep sums of, so that ``sum`` and ``avg`` are answered from metadata.
     auto

@@ -70,7 +70,7 @@ class Interval:
     @property
     def is_point(self) -> np.ndarray:
         """Where lower and upper are the same key."""
-        return np.logical_and.reduce([a == b for a, b in zip(*_words(self.lower, self.upper), strict=True)])
+        return keys_equal(self.lower, self.upper)
 
 
 @dataclass(frozen=True)
@@ -302,6 +302,11 @@ def _nan(type_: pa.DataType, n: int) -> Interval:
 
 
 # ---- keys of two arrays ----------------------------------------------------------------------------------------------
+
+
+def keys_equal(a: Keys, b: Keys) -> np.ndarray:
+    """Return where the keys of two arrays are the same: bool of shape (n,)."""
+    return np.logical_and.reduce([x == y for x, y in zip(*_words(a, b), strict=True)])
 
 
 def at_least(a: Keys, b: Keys) -> np.ndarray:

@@ -54,6 +54,7 @@ from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_colu
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Operand, is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression
+from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.values import Keys, is_float, ordered_kind, same_width
 
 NGRAM_FPR = 0.01  # per gram; a needle has several, all of which must be present
@@ -77,9 +78,9 @@ class Recipe:
 
     @property
     def operands(self) -> dict[tuple[str, ...], Operand]:
-        """The indexed expressions by path, bound in the process that computes them."""
+        """The expressions that are computed from columns, by path, bound in the process that does it."""
         bound = (indexed_expression(sql, self.schema) for sql in self.expressions)
-        return {expression.field.path: expression.operand for expression in bound}
+        return {expression.field.path: expression.operand for expression in bound if expression.at_path is None}
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
@@ -225,7 +226,8 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
         tuples.append([values for sketch in key if (values := sketch.values) is not None])
     zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
     zone_maps |= {column: sketch.zone_map() for column, sketch in sums.items()}
-    pages = source.pages({c: zone_maps[c] for c in stored}) if recipe.pages else {}
+    with_pages = [c for c in stored if not is_variant_path(c.path)]
+    pages = source.pages({c: zone_maps[c] for c in with_pages}) if recipe.pages else {}
     if recipe.tuples is not None:
         rows = [values if len(values) == len(key) else None for values in tuples]
         zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
@@ -265,6 +267,8 @@ def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:
 
 def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) -> bool:
     """Whether the footer leaves something open that the data can settle."""
+    if is_variant_path(column.path):  # only Spark reads its values
+        return False
     has_values = zone_map.null_count != row_count
     if is_float(column.type):
         return bool((has_values & (zone_map.nan_count < 0)).any())

@@ -20,6 +20,7 @@ from secateur.index.zones.page_locations import BlockLocations, concat_locations
 from secateur.index.zones.page_statistics import PageTable, take_pages
 from secateur.index.zones.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
 from secateur.pruning.zones import Zones, concat_zones, unknown_zones
@@ -44,13 +45,13 @@ class LooseBlocks:
 
     def zones(self, column: Field) -> Zones:
         """Return the zone maps of an ordered column; tuples of a sort key and expressions are unknown."""
-        if is_derived(column.path):
+        if not _is_in_files(column):
             return unknown_zones(ordered_kind(column.type), len(self.blocks))
         return self._zone_map(column).zones(self.blocks.row_count)
 
     def null_counts(self, column: Field) -> np.ndarray:
         """Return the NULL count of an ordered column in every block; -1 where unknown."""
-        return np.full(len(self.blocks), -1) if is_derived(column.path) else self._zone_map(column).null_count
+        return self._zone_map(column).null_count if _is_in_files(column) else np.full(len(self.blocks), -1)
 
     def _zone_map(self, column: Field) -> ZoneMap:
         return concat([source.zone_map(column.path, column.type) for source in self.sources])
@@ -59,6 +60,11 @@ class LooseBlocks:
         """Return these blocks, then `others`."""
         pairs = zip(vars(self.blocks).values(), vars(others.blocks).values(), strict=True)
         return LooseBlocks(BlockTable(*map(np.concatenate, pairs)), [*self.sources, *others.sources])
+
+
+def _is_in_files(column: Field) -> bool:
+    """Whether footers may know a column: those of the table, and values at paths into VARIANT."""
+    return is_variant_path(column.path) or not is_derived(column.path)
 
 
 class BlockSource(Protocol):

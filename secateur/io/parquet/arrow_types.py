@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import IncompatibleSchemas, InvalidParquet, UnsupportedTable
-from secateur.index.model import is_variant
+from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.values import COLLATED
 
 if TYPE_CHECKING:

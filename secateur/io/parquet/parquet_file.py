@@ -33,11 +33,13 @@ from secateur.io.parquet.footer import (
 )
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.row_group_reader import KnownLocations, RowGroupReader, StoredRows
+from secateur.io.parquet.shredded_values import shredded_zone_map
 from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.witness import end_of
+from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, names_of
 from secateur.values import is_float, ordered_kind, same_keys
 
 
@@ -85,6 +87,8 @@ class ParquetFile:
 
     def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column over the row groups, from the footer only."""
+        if is_variant_path(path):
+            return self._variant_zone_map(path, type_)
         kind = ordered_kind(type_)
         if self._type_of(path) is None:
             return zonemap.all_null(kind, self.row_count)
@@ -92,6 +96,22 @@ class ParquetFile:
         if leaf is None:
             return zonemap.unknown(kind, len(self.row_count))
         return self._zone_map(leaf, type_, chunk_bounds(self.footer, leaf), self.row_count)
+
+    def _variant_zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
+        """Return the zone map of the values at a path into VARIANT; NULL where the file lacks the column."""
+        column = column_of(path)
+        if self._type_of(column) is None:
+            return zonemap.all_null(ordered_kind(type_), self.row_count)
+        metadata = self.leaf((*column, "metadata"))
+        if metadata is None:
+            return zonemap.unknown(ordered_kind(type_), len(self.row_count))
+        return shredded_zone_map(
+            self.footer,
+            metadata.path[:-1],
+            names_of(path),
+            type_,
+            lambda leaf: self._zone_map(leaf, leaf.type, chunk_bounds(self.footer, leaf), self.row_count),
+        )
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
         """Return the pages of those columns that have a page index in every row group.

@@ -21,7 +21,7 @@ BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY = 
 
 _REQUIRED, _OPTIONAL = 0, 1  # any other repetition (REPEATED, VECTOR) has no row per value
 _MAX_LEVELS = 100  # of groups; paths take memory proportional to levels x leaves
-_LOGICAL_DECIMAL, _LOGICAL_TIMESTAMP, _LOGICAL_INTEGER, _LOGICAL_VARIANT = 5, 8, 10, 16
+_LOGICAL_DECIMAL, _LOGICAL_TIMESTAMP, _LOGICAL_INTEGER = 5, 8, 10
 _CONVERTED_DECIMAL = 5
 
 _PLAIN = {
@@ -100,7 +100,6 @@ class _Group:
     names: tuple[bytes, ...]
     definition: int
     repetition: int
-    variant: bool
     children_left: int
 
 
@@ -112,7 +111,7 @@ def read_columns(elements: Sequence[Struct]) -> tuple[SchemaColumn, ...]:
     if not elements:
         raise InvalidParquet("the schema is empty")
     columns: list[SchemaColumn] = []
-    groups = [_Group((), 0, 0, False, _children(elements[0]))]
+    groups = [_Group((), 0, 0, _children(elements[0]))]
     for element in elements[1:]:
         while groups and groups[-1].children_left == 0:
             groups.pop()
@@ -141,15 +140,13 @@ def _children(element: Struct) -> int:
 
 
 def _node(parent: _Group, element: Struct) -> _Group:
-    """Return the element as a child of its parent, with Dremel levels; it is a variant if any ancestor is."""
+    """Return the element as a child of its parent, with Dremel levels."""
     name = required(element, spec.SchemaElement.name)
     repetition = required(element, spec.SchemaElement.repetition_type)
-    logical = optional(element, spec.SchemaElement.logicalType) or {}
     return _Group(
         (*parent.names, name),
         parent.definition + (repetition != _REQUIRED),
         parent.repetition + (repetition not in (_REQUIRED, _OPTIONAL)),
-        parent.variant or _LOGICAL_VARIANT in logical,
         _children(element),
     )
 
@@ -165,7 +162,7 @@ def _column(node: _Group, element: Struct, ordinal: int) -> SchemaColumn:
             raise InvalidParquet(f"column {display(node.names)} has values of {width} bytes")
     if node.repetition:
         return SchemaColumn(node.names, physical, width, None, node.definition, node.repetition)
-    kind = pa.null() if node.variant else _arrow_type(element, physical)
+    kind = _arrow_type(element, physical)
     leaf = Leaf(_decoded(node.names), ordinal, kind, kind == _PLAIN[INT96] and physical == INT96)
     return SchemaColumn(node.names, physical, width, leaf, node.definition, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from secateur.pruning.explain.explanation import MISSING, REFRESH, Explanation, 
 from secateur.pruning.explain.serving import Index, explained, name_of
 from secateur.pruning.explain.why import FileWhy, Why, conditions_of
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.pruning.statistics import Blocks
 
 
@@ -54,8 +55,17 @@ def explanation(plan: PlannedScan) -> Explanation:
         gaps_kept=columns_with_gaps(opened),
         offers=lambda leaf: [_missing(offer.structure, offer.column, offer.argument) for offer in offers(leaf)],
         gap_offers=lambda leaf: [_missing("gaps", offer, gaps_argument(offer)) for offer in gap_columns(leaf)],
+        bounds_offers=lambda field: [] if snapshot is None else _bounds_at_path(field, kept),
     )
     return explained(plan.survivors.predicate, index, files_not_known)
+
+
+def _bounds_at_path(field: Field, kept: Collection[tuple[str, str]]) -> list[Structure]:
+    """Return the zone maps of a path into VARIANT that an index lacks: it has those that are named."""
+    name = name_of(field)
+    if not is_variant_path(field.path) or (name, "zone map") in kept:
+        return []
+    return [_missing("zone map", field, f"zone_map={[name]}")]
 
 
 def _missing(structure: str, column: Field, argument: str) -> Structure:

@@ -21,7 +21,8 @@ from secateur.pruning.predicate.nodes import Predicate
 
 
 def indexed_expressions(opened: OpenedTable) -> list[IndexedExpression]:
-    """Return the indexed expressions, without those over a column that is also a partition column.
+    """Return the indexed expressions that are computed from columns, without those over one that is also a partition
+    column.
 
     A partition column may have other values than the column of that name in the files.
     """
@@ -31,7 +32,9 @@ def indexed_expressions(opened: OpenedTable) -> list[IndexedExpression]:
     outside = {name.lower() for name in opened.listing.columns}
     known = expressions_of(called_in_table(snapshot.options, opened.table.naming), opened.schema)
     return [
-        expression for expression in known if not any(field.path[0].lower() in outside for field in expression.fields)
+        expression
+        for expression in known
+        if expression.at_path is None and not any(field.path[0].lower() in outside for field in expression.fields)
     ]
 
 

@@ -36,11 +36,20 @@ from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.bind import bind, bound_by
 from secateur.pruning.predicate.binding.resolve import Binder, named_columns, resolve
-from secateur.pruning.predicate.bound import Field, Operand, fields, is_expression, left_to_spark
+from secateur.pruning.predicate.bound import (
+    Field,
+    Operand,
+    Unsupported,
+    all_leaves,
+    fields,
+    is_expression,
+    left_to_spark,
+)
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.pruning.report import Faults, counted
 from secateur.pruning.reporters import notify
 from secateur.pruning.shape import shape_of
@@ -77,12 +86,17 @@ class Settings:
         return predicate if self.semi_join is None else predicate & self.semi_join
 
     def bind(
-        self, predicate: Predicate, schema: pa.Schema, indexed: Mapping[Operand, Field] | None = None
+        self,
+        predicate: Predicate,
+        schema: pa.Schema,
+        indexed: Mapping[Operand, Field] | None = None,
+        *,
+        variant_values: bool = False,
     ) -> Predicate:
-        """Bind the whole predicate to a schema's fields, as the query's session would; expressions in `indexed` become
-        fields.
+        """Bind the whole predicate to a schema's fields, as the query's session would.
 
-        Raises as :func:`.bind.bind` does.
+        Expressions in `indexed` become fields, and with `variant_values` the values at paths into VARIANT. Raises as
+        :func:`.bind.bind` does.
         """
         return bind(
             self.whole(predicate),
@@ -92,6 +106,7 @@ class Settings:
             ansi=self.ansi,
             fold=None if self.value_of is None else partial(self.value_of, self.session_time_zone, self.ansi),
             indexed=indexed,
+            variant_values=variant_values,
         )
 
 
@@ -389,7 +404,8 @@ def _planned(origin: Origin, sql: Sql, started: float, opened: OpenedTable, faul
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
     order = order_over(settings.order_by, opened, Binder(opened.schema, zone, settings.case_sensitive))
-    asked_of_index = with_indexed(rewritten, settings, predicate, opened)
+    by_statistics = with_variant_values(rewritten, settings, predicate, opened)
+    asked_of_index = with_indexed(by_statistics, settings, predicate, opened)
     opened.catalog.expect([*fields(asked_of_index), *([] if order is None else [order.first.field])])
     implied = implied_by(rewritten, opened)
     verdicts = verdicts_on(asked_of_index, opened, time_zone, ansi=settings.ansi) if settings.use_verdicts else ()
@@ -447,6 +463,17 @@ def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
         needed_deletes=deletes.needed,
         touched=deletes.touched,
     )
+
+
+def with_variant_values(bound: Predicate, settings: Settings, predicate: Predicate, opened: OpenedTable) -> Predicate:
+    """Return a bound predicate as statistics are asked: the values at paths into VARIANT are columns.
+
+    It has the same value on every row on which Spark raises no error.
+    """
+    named = (field for leaf in all_leaves(bound) if isinstance(leaf, Unsupported) for field in leaf.fields)
+    if not any(pa.types.is_struct(field.type) and is_variant(field.type) for field in named):
+        return bound
+    return rewrite(settings.bind(predicate, opened.binding_schema, variant_values=True))
 
 
 def with_indexed(bound: Predicate, settings: Settings, predicate: Predicate, opened: OpenedTable) -> Predicate:

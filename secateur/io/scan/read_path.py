@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.index.model import is_variant
 from secateur.index.naming import ByFieldId
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
+from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.pruning.report import human_bytes
 from secateur.values import COLLATED
 

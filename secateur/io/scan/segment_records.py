@@ -93,8 +93,9 @@ class SegmentRecords:
 
     @cached_property
     def expressions(self) -> list[IndexedExpression]:
-        """The indexed expressions."""
-        return expressions_of(self.snapshot.options, self.snapshot.schema)
+        """The indexed expressions that are computed from columns."""
+        known = expressions_of(self.snapshot.options, self.snapshot.schema)
+        return [expression for expression in known if expression.at_path is None]
 
     @cached_property
     def roots(self) -> list[str]:

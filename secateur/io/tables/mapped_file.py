@@ -21,6 +21,7 @@ from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
 from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.projection import absent, is_uuid, projected
+from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.values import ordered_kind
 
 
@@ -84,6 +85,8 @@ class MappedFile(ImmutableFile):
 
     def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column over the row groups, from the footer only."""
+        if is_variant_path(path):
+            return zonemap.unknown(ordered_kind(type_), len(self.row_count))
         stored = self.stored_path(path)
         if stored is None:
             return self._absent(path, type_)

@@ -50,6 +50,7 @@ class Index:
     gaps_kept: frozenset[str]
     offers: Callable[[Leaf], Sequence[Structure]]  # filters that could support a leaf
     gap_offers: Callable[[Leaf], Sequence[Structure]]
+    bounds_offers: Callable[[Field], Sequence[Structure]]  # of what has zone maps only if named
 
     def count(self, holds: Callable[[Blocks], np.ndarray]) -> int:
         """Count the blocks of which something holds."""
@@ -125,7 +126,11 @@ def _inside(conjunct: Predicate, index: Index) -> list[Field]:
 
 
 def _by_bounds(conjunct: Predicate, index: Index) -> Iterator[Structure]:
-    columns = _inside(conjunct, index)
+    inside = _inside(conjunct, index)
+    lacking = {field: offers for field in inside if (offers := index.bounds_offers(field))}
+    for offers in lacking.values():
+        yield from offers
+    columns = [field for field in inside if field not in lacking]
     if not columns:
         return
     left = index.count(lambda part: may_match(conjunct, without_gaps(part)))

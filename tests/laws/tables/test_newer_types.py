@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 import secateur as sec
-from secateur.errors import UnknownColumn, UnsupportedPredicate, UnsupportedTable
+from secateur.errors import InvalidOption, UnknownColumn, UnsupportedPredicate, UnsupportedTable
 
 BLOCK = 2048  # rows, the fewest of a row group that DuckDB writes
 ROWS = 3 * BLOCK
@@ -27,8 +28,11 @@ PATHS = [
 ]
 
 
-def check(lake: Path, only_spark: list[str], column: str) -> None:
-    """Asks before and after a build, by a plain column and by conditions that only Spark answers."""
+def check(lake: Path, only_spark: list[str], column: str, pruned: dict[str, int] | None = None) -> None:
+    """Asks before and after a build, by a plain column and by conditions that only Spark answers.
+
+    `pruned` are the blocks that such a condition rules out by the statistics of footers.
+    """
     table = sec.open_table(lake)
     files = len(list(lake.iterdir()))
     blocks = files * ROWS // BLOCK
@@ -41,7 +45,8 @@ def check(lake: Path, only_spark: list[str], column: str) -> None:
         assert (len(plan.blocks), plan.count()) == (2, 2)
         assert sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()) == [5, ROWS + 5]
         for condition in only_spark:
-            assert len(sec.prune(table, condition, strict=True).blocks) == blocks, condition
+            gone = 0 if indexed else (pruned or {}).get(condition, 0)
+            assert len(sec.prune(table, condition, strict=True).blocks) == blocks - gone, condition
             beside = sec.prune(table, f"({condition}) AND id = 5", strict=True)
             assert len(beside.blocks) == 1, condition
             with pytest.raises(UnsupportedPredicate, match="to_spark"):
@@ -62,17 +67,58 @@ def test_c57_geometry_keeps_every_block(tmp_path: Path, version: str) -> None:
     assert sec.prune(tmp_path, "g IS NOT NULL AND id < 9", strict=True).to_arrow().num_rows == 9
 
 
-def test_c56_shredded_variant_keeps_every_block(tmp_path: Path) -> None:
-    """One file has the path as integers, one as texts, one not at all, and one as both: in the bytes of the whole."""
+def test_c56_shredded_variant_keeps_blocks_with_values_that_are_not_shredded(tmp_path: Path) -> None:
+    """One file has the path as integers, for which it has a column that it does not use, one as texts, one not at all,
+    and one as both, of which only the texts are shredded. The file of texts alone prunes.
+    """
     shapes = ["""'{"user":' || i || '}'""", """'{"user":"u' || i || '"}'""", """'{"other":' || i || '}'"""]
     shapes.append("""CASE WHEN i % 2 = 0 THEN '{"user":' || i || '}' ELSE '{"user":"u' || i || '"}' END""")
     for i, shape in enumerate(shapes):
         write(tmp_path / f"{i}.parquet", f"SELECT ({shape})::JSON::VARIANT payload, (i + {i * ROWS})::BIGINT id")
-    check(tmp_path, PATHS, "payload")
+    check(tmp_path, PATHS, "payload", {"variant_get(payload, '$.user', 'string') = 'u7'": 2})
     with pytest.raises(UnsupportedTable, match="leave the column out"):
         sec.prune(tmp_path, "id = 5").to_arrow()
     with pytest.raises(UnknownColumn):
         sec.prune(tmp_path, "payload.typed_value.user.typed_value = 7")
+
+
+def test_an_index_keeps_the_bounds_at_a_path_that_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", """SELECT ('{"user":"u' || (i + 10000) || '"}')::JSON::VARIANT payload, i id""")
+    table = sec.open_table(tmp_path)
+    asked = ["payload:user::string = 'u10007'", "NOT (try_variant_get(payload, '$.user', 'string') < 'u16000')"]
+    left = [[0], [2]]
+
+    def row_groups() -> list[list[int]]:
+        return [sec.prune(table, one, strict=True).blocks["row_group"].to_pylist() for one in asked]
+
+    assert row_groups() == left
+    sec.build_index(table)
+    assert row_groups() == [[0, 1, 2]] * 2
+    proposed = "zone_map=[\"CAST(variant_get(`payload`, '$.user') AS STRING)\"]"
+    assert proposed in sec.prune(table, asked[0], strict=True).explain()
+    sec.refresh_index(table, zone_map=["payload:user::string"])
+    assert row_groups() == left
+    assert sec.verify_index(table).faults == ()
+    write(tmp_path / "b.parquet", """SELECT ('{"user":"v' || (i + 10000) || '"}')::JSON::VARIANT payload, i id""")
+    sec.refresh_index(table)
+    assert row_groups() == [[0], [2, 0, 1, 2]]
+    assert proposed not in sec.prune(table, asked[0], strict=True).explain()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bloom": ["payload:user::string"]}, "only Spark reads the values of VARIANT. Name it in zone_map"),
+        ({"gaps": ["payload:user::int"]}, "gaps cannot be kept of CAST"),
+        ({"zone_map": ["lower(payload:user::string)"]}, "only Spark can evaluate it"),
+        ({"zone_map": ["payload:user"]}, "only Spark reads the values of VARIANT"),
+        ({"zone_map": ["payload:items[0]::int"]}, "only Spark reads the values of VARIANT"),
+    ],
+)
+def test_what_an_index_cannot_keep_of_variant_is_refused(tmp_path: Path, options: Any, message: str) -> None:
+    write(tmp_path / "a.parquet", """SELECT ('{"user":"u' || i || '"}')::JSON::VARIANT payload, i id""")
+    with pytest.raises(InvalidOption, match=message):
+        sec.build_index(tmp_path, **options)
 
 
 def write(path: Path, query: str, more: str = "") -> None:

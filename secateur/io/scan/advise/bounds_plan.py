@@ -12,7 +12,7 @@ from secateur.io.scan.advise.block_samples import Place
 from secateur.io.scan.advise.logged_queries import LoggedQuery, Queries, likeliest
 from secateur.io.scan.index_options import implied_by
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import Settings, with_indexed
+from secateur.io.scan.planned_scan import Settings, with_indexed, with_variant_values
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import may_match
 from secateur.pruning.explain.replaced_zones import without_gaps
@@ -71,7 +71,7 @@ def _planned(whole: BoundsPlan, query: LoggedQuery, settings: Settings, shape: i
     opened, every = whole.opened, whole.survivors.blocks
     written = parse(query.text)
     predicate = rewrite(settings.bind(written, opened.binding_schema))
-    asked = with_indexed(predicate, settings, written, opened)
+    asked = with_indexed(with_variant_values(predicate, settings, written, opened), settings, written, opened)
     files = opened.catalog.files
     may_hold = np.zeros(len(files), bool)
     may_hold[alive(predicate, files).units] = True

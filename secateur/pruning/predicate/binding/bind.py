@@ -58,15 +58,18 @@ def bind(
     ansi: bool = True,
     fold: Fold | None = None,
     indexed: Mapping[Operand, Field] | None = None,
+    variant_values: bool = False,
 ) -> Predicate:
     """Bind a predicate to the fields of `schema`; its leaves are those of :mod:`..bound`.
 
-    `fold` is called for the values of constants that have no rule here. Expressions in `indexed` become fields.
+    `fold` is called for the values of constants that have no rule here. Expressions in `indexed` become fields; with
+    `variant_values`, so do the values at paths into VARIANT, which are known by statistics alone, not on rows.
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
     zone = known_zone(session_time_zone)
-    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold, indexed=indexed or {}))
+    binder = Binder(schema, zone, case_sensitive, ansi, fold=fold, indexed=indexed or {}, variant_values=variant_values)
+    return bound_by(predicate, binder)
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:

@@ -24,6 +24,7 @@ from secateur.pruning.predicate.binding.folding import LONGEST, constant_of_scal
 from secateur.pruning.predicate.binding.literals import Subject, positions
 from secateur.pruning.predicate.binding.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.binding.temporal import date_of, local_micros, moment_of
+from secateur.pruning.predicate.binding.variants import value_at, variant_value
 from secateur.pruning.predicate.binding.without_ansi import single
 from secateur.pruning.predicate.bound import Apply, Conditional, Constant, Field, Operand, Tested, Varying
 from secateur.pruning.predicate.interval_literals import micros_of
@@ -57,6 +58,8 @@ def bound_operand(
             return field_of(expression, binder)
         case Literal():
             return constant_of(expression, binder.zone)
+        case Cast() | Call() if binder.variant_values and (known := _at_path(expression, binder)) is not None:
+            return known
         case Test(predicate):
             return Tested(as_condition((yield predicate)))
         case Cast(operand, type_, safe):
@@ -81,9 +84,18 @@ def bound_operand(
         case Call(function, ()) if function in _CLOCK:
             return _now(function, binder)
         case Call("variant_get" | "try_variant_get" | "is_variant_null"):
-            raise NoRule("only Spark reads VARIANT: no statistic or filter is kept of what it holds")
+            raise NoRule("only Spark reads the values of VARIANT")
         case Call(function, arguments):
             return apply(function, (yield from each_of(arguments)), binder)
+
+
+def _at_path(expression: Expression, binder: Binder) -> Operand | None:
+    """Return the value at a path into VARIANT; None for other expressions. Raises UnknownColumn, AmbiguousColumn."""
+    match variant_value(expression):
+        case (column, path, type_, safe):
+            return value_at(resolve(column, binder), path, type_, safe=safe)
+        case _:
+            return None
 
 
 def asked(expression: Expression, fold: Fold) -> Constant:

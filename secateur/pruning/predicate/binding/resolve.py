@@ -38,6 +38,7 @@ class Binder:
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     fold: Fold | None = None
     indexed: Mapping[Operand, Field] = field(default_factory=dict)  # expressions that stand as fields of their own
+    variant_values: bool = False  # whether values at paths into VARIANT do, which statistics alone know
 
 
 def resolve(column: Column, binder: Binder) -> Field:

@@ -1,7 +1,8 @@
 """Expressions that are indexed as columns of their own.
 
 Their values must be the same in every session, so expressions that depend on its time zone or its ANSI mode are
-refused. Errors of ANSI mode are allowed: they make the value unknown.
+refused. Errors of ANSI mode are allowed: they make the value unknown. Of the values at a path into VARIANT only Spark
+knows those of rows, and footers know bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from secateur.pruning.predicate import bound
 from secateur.pruning.predicate.binding.bind import operand_of
 from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
-from secateur.pruning.predicate.bound import Constant, Field, Missing, Operand, expression_path, left_to_spark
+from secateur.pruning.predicate.binding.variants import field_at_path
+from secateur.pruning.predicate.bound import (
+    Constant,
+    Field,
+    Missing,
+    Operand,
+    expression_path,
+    left_to_spark,
+    text_of_expression,
+)
 from secateur.pruning.predicate.inverse import strictly
 from secateur.pruning.predicate.nodes import Column, Expression, Literal
 from secateur.pruning.predicate.trees import Node, rebuilt
@@ -43,7 +53,14 @@ class IndexedExpression:
     @property
     def field(self) -> Field:
         """The field as which it is indexed."""
-        return Field(expression_path(self.sql, (field.type for field in self.fields)), self.operand.type)
+        return self.at_path or Field(
+            expression_path(self.sql, (field.type for field in self.fields)), self.operand.type
+        )
+
+    @property
+    def at_path(self) -> Field | None:
+        """The field, for values at a path into VARIANT; None for what is computed from columns."""
+        return field_at_path(self.operand)
 
     @property
     def fields(self) -> list[Field]:
@@ -58,8 +75,7 @@ def normalised(text: str, schema: pa.Schema) -> str:
     """
     binder = Binder(schema, dt.UTC)
     sql = renamed(text, lambda path: resolve(Column(path), binder).path)
-    indexed_expression(sql, schema)
-    return sql
+    return text_of_expression(indexed_expression(sql, schema).field.path)
 
 
 def renamed(text: str, name: Callable[[Path], Path]) -> str:
@@ -96,7 +112,7 @@ def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
             raise InvalidOption(f"{sql} is the column {operand}: name that")
         case Constant():
             raise InvalidOption(f"{sql} is a constant: an index on it would save nothing")
-    if left := list(left_to_spark(Missing(operand, sql))):
+    if field_at_path(operand) is None and (left := list(left_to_spark(Missing(operand, sql)))):
         raise InvalidOption(f"{sql} cannot be indexed, as only Spark can evaluate it: {'; '.join(left)}")
     for setting, (zone, ansi) in _SESSIONS.items():
         if _bound(sql, expression, schema, zone, ansi=ansi) != operand:
@@ -119,6 +135,7 @@ def _parsed(sql: str) -> Expression:
 def _bound(sql: str, expression: Expression | Literal, schema: pa.Schema, zone: str, *, ansi: bool) -> Operand:
     """Bind an expression in a session, with errors where ANSI mode has them."""
     try:
-        return strictly(operand_of(expression, Binder(schema, known_zone(zone), case_sensitive=True, ansi=ansi)))
+        binder = Binder(schema, known_zone(zone), case_sensitive=True, ansi=ansi, variant_values=True)
+        return strictly(operand_of(expression, binder))
     except NoRule as reason:
         raise InvalidOption(f"{sql} cannot be indexed, as only Spark can evaluate it: {reason}") from None

@@ -737,15 +737,15 @@ def test_types(kind: pa.DataType, change: dict[int, Any], expected: pa.DataType)
     assert leaf_type(change, kind) == expected
 
 
-def test_leaves_of_a_variant_have_no_statistics() -> None:
+def test_leaves_of_a_variant_have_the_types_of_their_own() -> None:
     inner = pa.array([{"metadata": b"a", "value": b"b"}])
 
     def variant(metadata: Any) -> None:
         metadata[2][1][10] = {16: {}}
 
     footer, bounds, _ = read_all(edited(parquet_bytes(inner), variant))
-    assert [leaf.type for leaf in footer.leaves] == [pa.null(), pa.null()]
-    assert [known.null_count.tolist() for known in bounds] == [[-1], [-1]]
+    assert [leaf.type for leaf in footer.leaves] == [pa.binary(), pa.binary()]
+    assert [known.lower.to_pylist() for known in bounds] == [[b"a"], [b"b"]]
 
 
 def test_leaves_of_one_path_have_no_statistics() -> None:
