@@ -215,11 +215,11 @@ def test_c56_a_block_whose_rows_raise_is_kept(spark: SparkSession, lake: Lake) -
     fails = f"{at} IS NOT NULL AND NOT is_variant_null({at}) AND try_variant_get(payload, '$.{{0}}', '{{1}}') IS NULL"
     raising = true_rows(spark, lake, [fails.format(path, type_) for path, type_ in pairs])
     assert sum(map(len, raising)) > ROWS
-    for (path, type_), ids in zip(pairs, raising, strict=True):
+    for i, ((path, type_), ids) in enumerate(zip(pairs, raising, strict=True)):
         one = LITERALS.get(type_, ["1"])[0]
-        for value in (f"variant_get(payload, '$.{path}', '{type_}')", f"payload:{path}::{type_}"):
-            for condition in (f"{value} = {one}", f"NOT ({value} = {one})", f"{value} IS NULL", f"{value} IN ({one})"):
-                assert lake.blocks_of(ids) <= kept(str(lake.root), condition)[0], condition
+        value = f"payload:{path}::{type_}" if i % 2 else f"variant_get(payload, '$.{path}', '{type_}')"
+        for condition in (f"{value} = {one}", f"NOT ({value} = {one})", f"{value} IS NULL"):
+            assert lake.blocks_of(ids) <= kept(str(lake.root), condition)[0], condition
 
 
 def test_blocks_are_pruned_by_shredded_values(spark: SparkSession, tmp_path: Path) -> None:
