@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,6 +196,19 @@ def test_a_text_is_not_all_that_is_compared(lake: Lake) -> None:
     plans = [plan_scan(table, parse(sql), "i = 8", settings) for sql in ("i = 8", "i = 10", "i = 8")]
     assert [plan.report.kept for plan in plans] == [False] * 3
     assert [ids(plan.to_arrow(["rid"])) for plan in plans] == [lake.matching(f"i = {i}") for i in (8, 10, 8)]
+
+
+@pytest.mark.parametrize(("sql", "is_kept"), [("i = hash(3)", False), ("i = 8", True)])
+def test_constants_of_a_session_are_computed_each_time(lake: Lake, sql: str, is_kept: bool) -> None:
+    """In a process with Spark a plan is kept where it asked Spark for nothing."""
+    values = iter(range(100))
+    settings = Settings(use_verdicts=True, value_of=lambda zone, ansi, text: pa.scalar(next(values)))
+    table, tree = opened(lake), parse(sql)
+    plans = [plan_scan(table, tree, sql, settings) for _ in range(3)]
+    assert [plan.report.kept for plan in plans] == [False, is_kept, is_kept]
+    assert [ids(plan.to_arrow(["rid"])) for plan in plans] == [
+        lake.matching("i = 8" if is_kept else f"i = {i}") for i in range(3)
+    ]
 
 
 def test_a_degraded_plan_is_not_kept(lake: Lake) -> None:
