@@ -56,6 +56,7 @@ def record_of(report: Report) -> dict[str, object]:
         "planning_ms": round(report.planning_seconds * 1000, 3),
         "index_bytes": report.reads.stored_bytes + report.reads.cached_bytes,
         "degraded": bool(report.degraded),
+        "kept": report.kept,
         **_both(first, last),
         "stages": [
             {"name": stage.name, "ms": round(stage.seconds * 1000, 3), **_both(stage.before, stage.after)}

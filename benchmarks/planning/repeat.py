@@ -18,6 +18,7 @@ from benchmarks.planning.repeat_elsewhere import asked_elsewhere
 from benchmarks.results import Kept, Result, against, unpaired
 from benchmarks.setting import Setting, index_code
 from benchmarks.timing import once, race
+from secateur.io.scan import plan_memory
 from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY, MOST_BYTES
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
@@ -31,8 +32,8 @@ PLAN_SECONDS = 0.001  # goal for a plan of what was asked before
 
 @contextmanager
 def remembering(most: int) -> Iterator[None]:
-    """Let reads leave verdicts, up to so many bytes; 0 for none, as is best where reads themselves are measured."""
-    with patch.dict(os.environ, {BYTES_VARIABLE: str(most)}):
+    """Let reads leave verdicts, and plans be kept, up to so many bytes; 0 for none, as where these are measured."""
+    with patch.dict(os.environ, {BYTES_VARIABLE: str(most), plan_memory.BYTES_VARIABLE: str(most)}):
         yield
 
 

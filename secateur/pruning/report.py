@@ -104,6 +104,7 @@ class Report:
     since: Since | None = None  # None: all live files are asked for
     planning_seconds: float = 0.0  # includes listing files and opening the index
     audit: AuditReport | None = None
+    kept: bool = False  # the plan was made when the same was asked before: no stage has run for this one
     order: str = ""  # the ORDER BY and LIMIT of a plan that asks for the first rows
     measure: InitVar[Callable[[], FileMetrics] | None] = None  # called only on demand, as it looks at every file
     asked: InitVar[Callable[[], PredicateShape] | None] = None  # the shape of the predicate, likewise
@@ -216,6 +217,7 @@ class Report:
                 *([f"table: {self.described_table()}"] if self.table else []),
                 f"index: {self.index}",
                 f"read of the index: {self.reads}",
+                *(["plan: as it was made when the same was asked before of the same files"] if self.kept else []),
                 *([f"audit: {self.audit}"] if self.audit else []),
                 "",
                 rows[0],

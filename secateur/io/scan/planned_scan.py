@@ -21,6 +21,7 @@ from secateur.io.scan.index_options import implied_by, indexed_expressions, orde
 from secateur.io.scan.last_state import has_last_state, plan_with_last_state
 from secateur.io.scan.live_rows import live_rows
 from secateur.io.scan.opened_table import OpenedTable, TableState, open_snapshot_of
+from secateur.io.scan.plan_memory import PlanMemory, PlanRequest, can_keep_plans, key_of
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
 from secateur.io.scan.verdicts import keeping_verdicts, leaving_verdicts, verdicts_on
@@ -50,7 +51,7 @@ from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Column, Predicate, SemiJoin, Sql
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.variant_paths import is_variant
-from secateur.pruning.report import Faults, counted
+from secateur.pruning.report import Faults, Reads, counted
 from secateur.pruning.reporters import notify
 from secateur.pruning.shape import shape_of
 from secateur.pruning.stages.survivors import Executors, Query, Survivors
@@ -401,11 +402,12 @@ def plan_unreported(
 ) -> PlannedScan:
     """Plan as `plan_scan` does what is only an estimate of a query."""
     started = time.perf_counter()
-    plan = partial(_planned, Origin(table, predicate, settings), sql, started)
     if opened is not None:
-        return plan(opened, Faults(settings.strict), files)
+        return _planned(Origin(table, predicate, settings), sql, started, opened, Faults(settings.strict), files)
     assert files is None, "files are numbered by the listing of an open table"
     snapshot, zone = table.snapshot(), known_zone(settings.session_time_zone)
+
+    plan = partial(_again_or_planned, Origin(table, predicate, settings), sql, started)
 
     def open_table(known: TableState | None) -> OpenedTable:
         faults = Faults(settings.strict)
@@ -417,6 +419,62 @@ def plan_unreported(
         return plan(opened, opened.catalog.faults)
     scan = plan_with_last_state(snapshot, open_table, lambda opened: plan(opened, opened.catalog.faults))
     return replace(scan, report=replace(scan.report, planning_seconds=time.perf_counter() - started))
+
+
+def _again_or_planned(origin: Origin, sql: Sql, started: float, opened: OpenedTable, faults: Faults) -> PlannedScan:
+    """Return the plan that was made when the same was asked before in the same state, else plan the query."""
+    asked = _asked(origin, sql)
+    if asked is None:
+        return _planned(origin, sql, started, opened, faults)
+    memory: PlanMemory[PlannedScan] = opened.table.cache.get("plans", PlanMemory)
+    key = key_of(asked, opened)  # before planning: what reads of other threads find meanwhile makes another plan
+    before = memory.find(key, asked.predicate, opened)
+    if before is not None:
+        return _given_again(before, origin, started, opened)
+    folds = None if origin.settings.value_of is None else FoldsInSession(origin.settings.value_of)
+    settings = replace(origin.settings, value_of=folds)
+    plan = replace(_planned(replace(origin, settings=settings), sql, started, opened, faults), origin=origin)
+    if folds is None or not folds.number:
+        memory.keep(key, asked.predicate, opened, plan)
+    return plan
+
+
+def _given_again(before: PlannedScan, origin: Origin, started: float, opened: OpenedTable) -> PlannedScan:
+    """Return a plan that was made before, with what it took now: looking up the state of the table, and no stage."""
+    seen = replace(before.opened, manifests_read=opened.manifests_read)
+    report = replace(
+        before.report,
+        kept=True,
+        reads=Reads(),
+        stages=tuple(replace(stage, seconds=0.0) for stage in before.report.stages),
+        planning_seconds=time.perf_counter() - started,
+        measure=lambda: _file_metrics(seen, before.survivors),
+    )
+    return replace(before, opened=seen, origin=origin, report=report)
+
+
+def _asked(origin: Origin, sql: Sql) -> PlanRequest | None:
+    """Return what is asked; None if its plan is not kept: a budget, keys, executors and `since` ask for more."""
+    settings = origin.settings
+    more = (settings.budget_ms, settings.executors, settings.since, settings.semi_join)
+    if any(part is not None for part in more) or not isinstance(sql, str) or not can_keep_plans():
+        return None
+    session = (settings.session_time_zone, settings.ansi, settings.case_sensitive)
+    how = (settings.limit, settings.order_by, settings.use_index, settings.use_verdicts, settings.strict)
+    return PlanRequest(origin.predicate, (sql, session, how), settings.use_verdicts)
+
+
+@dataclass
+class FoldsInSession:
+    """Computes constants in the Spark session, and counts them: they may be others when they are asked for again."""
+
+    value_of: Callable[[str, bool, str], pa.Scalar | None]
+    number: int = 0
+
+    def __call__(self, session_time_zone: str, ansi: bool, text: str) -> pa.Scalar | None:
+        """Compute an expression over constants, in a time zone, with or without ANSI mode."""
+        self.number += 1
+        return self.value_of(session_time_zone, ansi, text)
 
 
 def _planned(

@@ -7,6 +7,7 @@ The conditions that were used longest ago are forgotten first.
 
 from __future__ import annotations
 
+import itertools
 import os
 import weakref
 from collections import OrderedDict
@@ -129,6 +130,7 @@ class _TableMemory:
     def __init__(self) -> None:
         self.blocks: OrderedDict[KnownCondition, _RefutedBlocks] = OrderedDict()  # the one used last at the end
         self.nbytes = 0  # in memory, about
+        self.version = 0  # another one whenever something is added or forgotten, never one that was before
         self.unkept: set[KnownCondition] = set()  # blocks were added to these since they were written to disk
         self.marks: dict[str, str] = {}  # by the digest of a condition on disk: its blocks that were taken over
         self.forgotten: str | None = None  # when the table was forgotten, as the disk says; None: not looked there yet
@@ -185,7 +187,7 @@ class _TableMemory:
     def emptied(self) -> _TableMemory:
         """Return a memory of nothing, but of what lies on disk."""
         empty = _TableMemory()
-        empty.marks, empty.forgotten = self.marks, self.forgotten
+        empty.marks, empty.forgotten, empty.version = self.marks, self.forgotten, self.version
         return empty
 
     def _measure(self) -> None:
@@ -224,6 +226,7 @@ class VerdictMemory:
 
     def __init__(self) -> None:
         self._tables: OrderedDict[str, _TableMemory] = OrderedDict()  # the one used last at the end
+        self._versions = itertools.count(1)
         self._lock = lock_for(self, "_lock")
 
     def leave(self, table: str, known: KnownCondition, file: Identity, row_groups: Sequence[int], most: int) -> None:
@@ -232,6 +235,7 @@ class VerdictMemory:
             memory = self._tables.setdefault(table, _TableMemory())
             self._tables.move_to_end(table)
             memory.add(known, file, row_groups)
+            memory.version = next(self._versions)
             self._keep_to(most)
 
     def _keep_to(self, most: int) -> None:
@@ -239,6 +243,7 @@ class VerdictMemory:
             oldest, of_oldest = next(iter(self._tables.items()))
             if of_oldest.blocks:
                 of_oldest.forget_one()
+                of_oldest.version = next(self._versions)
             if not of_oldest.blocks:
                 del self._tables[oldest]
 
@@ -265,9 +270,15 @@ class VerdictMemory:
             self._tables.move_to_end(table)
             memory.marks[digest] = mark
             memory.take_over(known, found_blocks)
+            memory.version = next(self._versions)
             self._keep_to(most)
             if table not in self._tables:  # they are more than fit: not to be taken over at the next plan again
                 self._tables[table] = memory.emptied()
+
+    def version(self, table: str) -> int:
+        """Return a number that changes with what is known about a table; 0 where that is nothing."""
+        memory = self._tables.get(table)
+        return 0 if memory is None else memory.version
 
     def has_taken_over(self, table: str, digest: str, mark: str) -> bool:
         """Return whether these blocks of a condition on disk were taken over, or written by this process."""
