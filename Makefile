@@ -34,7 +34,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/enable/test_enable.py spark/enable/test_enable_trouble.py \
     spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
-    spark/enable/test_enable_iceberg_aggregates.py spark/enable/test_enable_iceberg_limits.py \
+    spark/enable/test_enable_iceberg_aggregates.py spark/enable/test_enable_iceberg_first_rows.py \
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py laws/sql/test_tpch_iceberg.py \
     spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
