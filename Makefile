@@ -33,7 +33,7 @@ NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_tr
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \
     spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
-    spark/enable/test_enable_iceberg_aggregates.py spark/enable/test_enable_iceberg_limits.py \
+    spark/enable/test_enable_iceberg_aggregates.py spark/enable/test_enable_iceberg_first_rows.py \
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py \
     spark/enable/test_enable_iceberg_sources.py spark/enable/test_enable_iceberg_conflicts.py \
     spark/enable/test_enable_iceberg_merge_costs.py laws/sql/test_tpch_iceberg.py \

@@ -252,6 +252,18 @@ def integer_spans(first: np.ndarray, last: np.ndarray) -> RangeSet:
     return RangeSet(Kind.WORD, _thresholds(first[np.append(True, apart)], reached[np.append(apart, True)]))
 
 
+def joined_spans(kind: Kind, starts: Sequence[Key], stops: Sequence[Key]) -> RangeSet:
+    """Return the union of intervals [start, stop), ascending, that do not overlap but may be adjacent."""
+    thresholds: list[Key] = []
+    for start, stop in zip(starts, stops, strict=True):
+        if thresholds and thresholds[-1] == start:
+            thresholds.pop()
+        else:
+            thresholds.append(start)
+        thresholds.append(stop)
+    return of_thresholds(kind, thresholds)
+
+
 def covering(ranges: RangeSet, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first and last keys of at most `most` intervals that hold a set of WORD keys: int64 of shape (n,).
 

@@ -14,12 +14,14 @@ import pytest
 
 import secateur as sec
 from secateur.errors import IncomparableLiteral, UnsupportedPredicate
-from secateur.io.spark import join_keys
+from secateur.io.spark import join_keys, key_filter
 from secateur.io.spark.file_reader import spark_schema
+from secateur.io.spark.to_spark import _loose, descriptors
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.key_casts import cast_keys
+from secateur.scan import Scan
 from secateur.values import Kind, keys_of, kind_of
 
 if TYPE_CHECKING:
@@ -163,3 +165,63 @@ def test_more_keys_than_are_collected_are_intervals(
     assert plan.to_spark(spark).count() == wanted.count() > 0
     with pytest.raises(UnsupportedPredicate, match="too many"):
         plan.count()
+
+
+@pytest.fixture
+def few_keys_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than three keys are not collected, and make a filter for executors, however few bytes are read."""
+    monkeypatch.setattr(join_keys, "MOST_KEYS", 3)
+    monkeypatch.setattr(join_keys, "MOST_INTERVALS", 4)
+    monkeypatch.setattr(key_filter, "LEAST_BYTES", 0)
+
+
+MANY = {  # keys, and the columns of the table that they are compared with
+    "id AS a FROM range(300, 330)": ["a"],
+    "CAST(id AS INT) AS a FROM range(300, 330)": ["a"],
+    "concat('', id) AS t FROM range(500, 507)": ["t"],
+    "id * 100 AS a, concat('', id * 100) AS t FROM range(20)": ["a", "t"],
+    "id AS a, IF(id % 60 = 0, NULL, CAST(id * 37 % 101 AS BIGINT)) AS b FROM range(0, 2000, 30)": ["a", "b"],
+    "CAST(id AS DECIMAL(20, 0)) AS a FROM range(300, 330)": ["a"],  # which Spark casts
+    "id AS b FROM range(7)": ["b"],
+}
+
+
+@pytest.mark.parametrize("null_safe", [False, True])
+@pytest.mark.parametrize("source", list(MANY))
+def test_executors_drop_rows_without_a_key(
+    spark: SparkSession, lake: Path, few_keys_are_many: None, source: str, null_safe: bool
+) -> None:
+    keys, columns = spark.sql(f"SELECT {source}"), MANY[source]
+    frame = spark.read.parquet(str(lake)).where("b < 90 OR b IS NULL")
+    same = [frame[name].eqNullSafe(keys[name]) if null_safe else frame[name] == keys[name] for name in columns]
+    wanted = sorted(frame.join(keys, same, "left_semi").toArrow()["a"].to_pylist())
+    plan = sec.prune(sec.open_table(str(lake)), "b < 90 OR b IS NULL", keys=keys, on=columns, null_safe=null_safe)
+    for via in ("blocks", "native"):
+        assert sorted(plan.to_spark(spark, ["a"], via=via).toArrow()["a"].to_pylist()) == wanted, via
+    assert wanted
+
+
+def test_a_filter_of_keys_leaves_few_rows_to_the_join(spark: SparkSession, lake: Path, few_keys_are_many: None) -> None:
+    keys = spark.sql("SELECT concat('', id * 7) AS t FROM range(200)")
+    plan = Scan.of(sec.prune(sec.open_table(str(lake)), "b < 90", keys=keys, on=["t"]))
+    reader = _loose(descriptors(plan, plan.fields(["a"])).reader)
+    files = list(plan.blocks_at(plan.order(), reader).by_file())
+    keyed = key_filter.with_key_filter(reader, plan)
+    read, left = (sum(batch.num_rows for file in files for batch in by.read(file)) for by in (reader, keyed))
+    matching = plan.to_spark(spark, ["a"]).count()
+    assert matching <= left < matching + 40 < read
+
+
+def test_texts_of_more_keys_than_are_collected_are_intervals(
+    spark: SparkSession, lake: Path, few_keys_are_many: None
+) -> None:
+    """The row groups of texts by the place of their first digits, and those of a collation are not known."""
+    table = sec.open_table(str(lake))
+    source = "SELECT concat('', id) AS t FROM range(1000, 1100) UNION ALL SELECT concat('', id) FROM range(1500, 1510)"
+    keys = spark.sql(source)
+    plan = sec.prune(table, "a >= 200", keys=keys, on=["t"])
+    assert plan.blocks["row_group"].to_pylist() == [10, 15]
+    frame = spark.read.parquet(str(lake)).where("a >= 200")
+    assert plan.to_spark(spark).count() == frame.join(keys, "t", "left_semi").count() == 110
+    folded = keys.selectExpr("t COLLATE UTF8_LCASE AS t")
+    assert len(sec.prune(table, "a >= 200", keys=folded, on=["t"]).blocks) == 18

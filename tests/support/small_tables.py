@@ -16,7 +16,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import secateur as sec
-from secateur.index.model import BuildOptions
+from secateur.index.model import ORDERED, BuildOptions, FilterOption
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
@@ -35,6 +35,7 @@ TYPES: dict[str, pa.DataType] = {
     "d": pa.decimal128(12, 2),
     "wide": pa.decimal128(30, 3),
 }
+LISTED = tuple(FilterOption(ORDERED, name) for name in TYPES)  # whose values an index may list in order
 SUMMED = ("i", "small", "d", "wide")
 TEXTS = [
     "",
@@ -115,14 +116,18 @@ def files(draw: st.DrawFn) -> list[tuple[str, pa.Table, int]]:
 
 @contextmanager
 def written(chosen: list[tuple[str, pa.Table, int]], indexed: int) -> Iterator[ParquetDirectory]:
-    """The table of some files, with an index over the first so many of them; the first file has every column."""
+    """The table of some files, with an index over the first so many of them; the first file has every column.
+
+    It lists the values of every other column in order.
+    """
     with tempfile.TemporaryDirectory() as root:
         for i, (path, table, size) in enumerate(chosen):
             if i == indexed and indexed:
-                index_here(sec.open_table(root), BuildOptions(gaps=("i",), segment_blocks=2, sums=SUMMED))
+                options = BuildOptions(gaps=("i",), segment_blocks=2, sums=SUMMED, filters=LISTED[::2])
+                index_here(sec.open_table(root), options)
             write_file(Path(root) / path, table, row_group_size=size)
         if indexed == len(chosen):
-            index_here(sec.open_table(root), BuildOptions(sums=SUMMED))
+            index_here(sec.open_table(root), BuildOptions(sums=SUMMED, filters=LISTED[1::2]))
         yield sec.open_table(root)
 
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col, expr
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from secateur.errors import UnsupportedPredicate
 from secateur.index.build.spark_calls import arrow_of, frame_of
 from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.file_reader import spark_schema
-from secateur.pruning import rangeset
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
+from secateur.pruning.predicate.joins.key_covers import Intervals, covering
 from secateur.pruning.predicate.joins.semi_join import cast_rows
 from secateur.pruning.predicate.nodes import quoted_name
-from secateur.values import Kind, doubles_of, is_float, keys_of, kind_of
+from secateur.values import kind_of
 
 MOST_KEYS = 1_000_000  # distinct ones that are collected
 BROADCAST_BYTES = 64 << 20
@@ -39,48 +38,41 @@ def keys_of_frame(frame: DataFrame, names: Sequence[str], *, null_safe: bool) ->
     keys = arrow_of(chosen.limit(MOST_KEYS + 1))
     if keys.num_rows <= MOST_KEYS:
         return JoinKeys(keys, null_safe)
-    kinds = [kind_of(field.type) for field in keys.schema]
-    intervals = (_intervals(chosen, str(i)) if kind is Kind.WORD else None for i, kind in enumerate(kinds))
+    pairs = zip(chosen.schema.fields, keys.schema, strict=True)
+    ordered = [kind_of(arrow.type) is not None and not _has_collation(field) for field, arrow in pairs]
+    intervals = (_intervals(chosen, str(i)) if is_ordered else None for i, is_ordered in enumerate(ordered))
     return ManyKeys(tuple(intervals), null_safe, chosen)
+
+
+def _has_collation(field: StructField) -> bool:
+    """Return whether texts have another order than that of their bytes."""
+    return isinstance(field.dataType, StringType) and field.dataType != StringType()
 
 
 def _intervals(keys: DataFrame, name: str) -> pa.Table:
     """Return intervals that hold all keys of a column, with the widest gaps between them, computed by Spark's tasks."""
     require_package(keys.sparkSession)
     column = keys.select(col(name)).where(col(name).isNotNull())
-    type_ = column.schema[0].dataType
+    type_, most = column.schema[0].dataType, MOST_INTERVALS
     schema = StructType([StructField("first", type_), StructField("last", type_)])
 
     def covered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spans, arrow = [], None
+        spans: list[Intervals] = []
         for batch in batches:
-            values, arrow = batch.column(0), batch.schema.field(0).type
-            words = keys_of(values).words[0]
-            spans.append(rangeset.covering(rangeset.integer_points(words), MOST_INTERVALS))
+            spans.append(covering(batch.column(0), batch.column(0), most))
             if len(spans) == MOST_SPANS:
-                spans = [_merged(spans)]
-        if arrow is not None:
-            yield pa.RecordBatch.from_arrays([_values(ends, arrow) for ends in _merged(spans)], ["first", "last"])
+                spans = [_merged(spans, most)]
+        if spans:
+            yield pa.RecordBatch.from_arrays([*_merged(spans, most)], ["first", "last"])
 
-    intervals = arrow_of(column.mapInArrow(covered, schema))
-    ends = [keys_of(values.combine_chunks()).words[0] for values in intervals.columns]
-    arrays = [_values(side, intervals.schema.field(0).type) for side in _merged([(ends[0], ends[1])])]
-    return pa.table(arrays, ["first", "last"])
-
-
-def _merged(spans: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    first, last = (np.concatenate(side) for side in zip(*spans, strict=True))
-    return rangeset.covering(rangeset.integer_spans(first, last), MOST_INTERVALS)
+    intervals = arrow_of(column.mapInArrow(covered, schema)).combine_chunks()
+    first, last = (values.chunk(0) if values.num_chunks else values.combine_chunks() for values in intervals.columns)
+    return pa.table([*covering(first, last, most)], ["first", "last"])
 
 
-def _values(words: np.ndarray, type_: pa.DataType) -> pa.Array:
-    """Return the values of WORD keys."""
-    if is_float(type_):
-        return pa.array(doubles_of(words)).cast(type_)
-    if pa.types.is_decimal(type_):
-        pairs = np.column_stack([words, words >> 63])
-        return pa.Array.from_buffers(type_, len(words), [None, pa.py_buffer(np.ascontiguousarray(pairs))])
-    return pa.array(words).cast(pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
+def _merged(spans: Sequence[Intervals], most: int) -> Intervals:
+    first, last = (pa.concat_arrays(side) for side in zip(*spans, strict=True))
+    return covering(first, last, most)
 
 
 def semi_joined(scan: PlannedScan, rows: DataFrame) -> DataFrame:

@@ -48,6 +48,7 @@ from secateur.io.scan.row_places import places_among
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
 from secateur.io.spark.join_keys import semi_joined
+from secateur.io.spark.key_filter import with_key_filter
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan
 from secateur.io.spark.top_n import found_here, frame_of, limited
@@ -258,6 +259,7 @@ def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
     if not work.tasks:
         return spark.createDataFrame([], schema)
     require_package(spark)
+    reader = with_key_filter(reader, scan)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_gc()

@@ -214,11 +214,27 @@ def test_partitions_and_changed_columns(delta: SparkSession, partitioned: str, q
     require_same(delta, query.format(partitioned))
 
 
-@pytest.mark.parametrize(("where", "files"), [("part IN (1, 2) AND id > 700", 1), ("part = 77", 0)])
-def test_a_limit_in_partitions(delta: SparkSession, partitioned: str, where: str, files: int) -> None:
+@pytest.mark.parametrize(("where", "files"), [("part = 2", None), ("part IN (1, 2) AND id > 700", 1), ("part = 77", 0)])
+def test_a_limit_in_partitions(delta: SparkSession, partitioned: str, where: str, files: int | None) -> None:
     for limit in ("LIMIT 3", "LIMIT 260", "LIMIT 700 OFFSET 2"):
         require_some_rows(delta, f"SELECT id, part FROM {partitioned} WHERE {where}", limit)
-    assert files_read(delta, f"SELECT id FROM {partitioned} WHERE {where} LIMIT 3") == files
+    query = f"SELECT id FROM {partitioned} WHERE {where} LIMIT 3"
+    assert files is None or files_read(delta, query) == files  # of partitions alone, Delta may choose
+
+
+def test_different_values(delta: SparkSession, table: str) -> None:
+    """C59: where rows are deleted, values are read, not looked up."""
+    path = str(delta.sql(f"DESCRIBE DETAIL {table}").collect()[0].location).removeprefix("file:")
+    sec.refresh_index(sec.open_table(path), postings={"k": "ordered", "price": "ordered"})
+    for query, files in (
+        ("SELECT count(DISTINCT k) FROM {} VERSION AS OF 0", 0),
+        ("SELECT count(DISTINCT k), count(*), max(id) FROM {} WHERE id >= 750", 0),
+        ("SELECT count(DISTINCT price) FROM {} WHERE part IN (2, 3)", 0),
+        ("SELECT count(DISTINCT k) FROM {}", 8),
+        ("SELECT count(DISTINCT k) FROM {} WHERE id >= 800", 5),
+    ):
+        require_same(delta, query.format(table))
+        assert files_read(delta, query.format(table)) == files, query
 
 
 def test_changes_are_seen_at_once(delta: SparkSession, table: str) -> None:

@@ -236,3 +236,24 @@ def test_files_are_read_apart_only_where_row_groups_are_known_to_lie(iceberg: Sp
             require_same(iceberg, query)
             assert left_out(iceberg, query) > 0
     iceberg.sql(f"DROP TABLE {name}")
+
+
+def test_different_values_are_looked_up(iceberg: SparkSession) -> None:
+    """C59: by ordered postings where no row is deleted; else they are read."""
+    name = "lake.db.aggregated_listed"
+    make(iceberg, name)
+    iceberg.sql(f"ALTER TABLE {name} CREATE TAG before")
+    iceberg.sql(f"DELETE FROM {name} WHERE id = 10")
+    postings = {"k": "ordered", "name": "ordered"}
+    sec.build_index(sec.open_table(metadata_file(iceberg, name)), spark=iceberg, sort_key=["id"], postings=postings)
+    with enabled(iceberg):
+        for query, is_known in (
+            ("SELECT count(DISTINCT k) FROM {} VERSION AS OF 'before'", True),
+            ("SELECT count(DISTINCT name), count(*), max(id) FROM {} WHERE id >= 400", True),
+            ("SELECT count(DISTINCT k) FROM {} WHERE part = 2", True),
+            ("SELECT count(DISTINCT k) FROM {}", False),
+            ("SELECT count(DISTINCT k) FROM {} WHERE id > 777", False),
+        ):
+            require_same(iceberg, query.format(name))
+            assert (left_out(iceberg, query.format(name)) > 0) == is_known, query
+    iceberg.sql(f"DROP TABLE {name}")

@@ -104,9 +104,10 @@ def common_columns(files: DataFiles, opened_table: OpenedTable) -> pa.Schema:
 
 def listed(files: DataFiles, scan: PlannedScan) -> Reading:
     """Return what Iceberg reads of a plan, of the files that it has chosen."""
-    blocks = scan.survivors.blocks
-    is_read = np.isin(blocks.file, _ordinals(files, scan.opened))
-    return in_ranges(replace(scan, survivors=scan.survivors.take(np.flatnonzero(is_read))))
+    ordinals = _ordinals(files, scan.opened)
+    is_read = np.isin(scan.survivors.blocks.file, ordinals)
+    reading = in_ranges(replace(scan, survivors=scan.survivors.take(np.flatnonzero(is_read))))
+    return replace(reading, is_all=bool((ordinals >= 0).all()))
 
 
 def chosen_files(files: DataFiles, opened_table: OpenedTable) -> np.ndarray:

@@ -225,7 +225,13 @@ class Enabled:
         if not isinstance(files, FileList):
             return self._of_iceberg(files, question)
         opened, known = self._opened(digest, files)
-        return self._planned(opened, opened.schema, question, partial(_reply, known, files.size))
+        return self._planned(
+            opened,
+            opened.schema,
+            question,
+            partial(_reply, known, files.size),
+            reading=lambda scan: Reading(scan, is_all=not len(known.others)),
+        )
 
     def _of_delta(self, files: LoggedFiles, question: ScanRequest) -> bytes:
         newest = self._delta_table(files.location, None)
@@ -298,7 +304,7 @@ class Enabled:
         rest = Rest(scan)
         if answerable.aggregates or answerable.groups:
             read = reading(scan)
-            rest = rest_of(read.scan, answerable.aggregates, answerable.groups, read.left_out)
+            rest = rest_of(read.scan, answerable.aggregates, answerable.groups, read.left_out, is_all=read.is_all)
         return encoded(replace(rest, columns=encoded_statistics(scan, asked.columns)), number)
 
     def _opened_iceberg(self, files: Any, zone_name: str) -> tuple[OpenedTable, pa.Schema]:

@@ -15,6 +15,7 @@ from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.protocol import NOTHING_KNOWN, internal_texts, text_of
 from secateur.pruning.aggregates.answers import (
     COUNT,
+    DISTINCT,
     Aggregate,
     AggregateCall,
     LeftOut,
@@ -22,7 +23,9 @@ from secateur.pruning.aggregates.answers import (
     bind_aggregate,
     by_statistics,
     each_block,
+    is_complete,
 )
+from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.aggregates.groups import bind_group
 from secateur.pruning.aggregates.known_groups import known_groups
 from secateur.pruning.aggregates.order_free import is_order_free
@@ -42,6 +45,7 @@ class Reading:
 
     scan: PlannedScan
     left_out: LeftOut = each_block
+    is_all: bool = True  # whether it reads no file that is not in the plan
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,17 @@ def rest_of(
     calls: Sequence[AggregateCall],
     groups: Sequence[Column] = (),
     left_out: LeftOut = each_block,
+    *,
+    is_all: bool = True,
 ) -> Rest:
     """Leave out the blocks of a plan that statistics answer for; all are left to read if they answer for none.
 
     The known part is the results of the calls; or, with groups, a row for every group: its values, then its results. An
-    average is given as its sum.
+    average is given as its sum. With a call of different values, either all blocks are left out or none; the latter if
+    `is_all` is False, because rows of other files are read.
 
-    Soundness: the plan's predicate is the whole filter of the query, and the plan has no limit.
+    Soundness: the plan's predicate is the whole filter of the query, and the plan has no limit. Different values of two
+    parts may be the same, so their numbers do not add up.
     """
     if not calls and not groups:
         return Rest(scan)
@@ -92,10 +100,15 @@ def rest_of(
             return Rest(scan, reason="left to Spark: a sum that may overflow or be rounded")
         is_of_rows = all(aggregate.field is None for aggregate in asked)
         live = live_rows(scan, MOST_DELETE_BYTES) if is_of_rows else complete_rows(scan)
+        is_of_different = any(aggregate.function == DISTINCT for aggregate in asked)
+        if is_of_different and not (is_all and is_complete(live, scan.survivors.blocks).all()):
+            return Rest(scan, reason=_reason(scan, live < 0))
         if groups:
             answered, known = _of_groups(scan, asked, by, live, left_out)
         else:
             answered, results = by_statistics(asked, scan.survivors.blocks, live, left_out)
+            if is_of_different and not answered.all():
+                return Rest(scan, reason=_reason(scan, ~answered))
             known = [_encoded(_known_result(*pair)) for pair in zip(asked, results, strict=True)]
     except (SecateurError, ValueError) as error:  # a column without statistics, or a value that has no encoding
         return Rest(scan, reason=f"left to Spark: {error}")
@@ -138,12 +151,14 @@ def _encoded(result: Result) -> bytes:
         return b"\0"
     if isinstance(result, int):
         return b"\1" + text_of(str(result))
-    assert isinstance(result, pa.Scalar), "Spark itself counts different values"
+    assert isinstance(result, pa.Scalar), "a count of different values is a number by now"
     return _texts(pa.array([result], result.type))[0]
 
 
 def _known_result(aggregate: Aggregate, result: Result) -> Result:
-    """Return what Java gets of a result: the sum, if it is an average."""
+    """Return what Java gets of a result: the sum, if it is an average, and how many values, if they are different."""
+    if isinstance(result, DistinctValues):
+        return result.count
     return result.sum_of(aggregate.argument.type) if isinstance(result, Total) else result
 
 

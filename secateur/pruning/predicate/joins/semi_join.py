@@ -19,7 +19,7 @@ from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.key_casts import cast_keys
 from secateur.pruning.predicate.nodes import And, IsNull, Or, Predicate, SemiJoin, Truth
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Kind, keys_of, kind_of
+from secateur.values import Kind, keys_of, kind_of, ordered_kind, same_keys
 
 
 def joined(join: SemiJoin, binder: Binder) -> Predicate:
@@ -56,19 +56,36 @@ def _within_intervals(fields: Sequence[Field], keys: ManyKeys, join: SemiJoin) -
     known = [
         Within(field, _ranges(ends), join)
         for field, ends in zip(fields, keys.intervals, strict=True)
-        if ends is not None and not keys.null_safe and _are_alike(field.type, ends.schema.field(0).type)
+        if ends is not None and not keys.null_safe and are_alike(field.type, ends.schema.field(0).type)
     ]
     return And((*known, Unsupported(join, "there are too many of them", tuple(fields))))
 
 
-def _are_alike(a: pa.DataType, b: pa.DataType) -> bool:
-    return a == b or (pa.types.is_signed_integer(a) and pa.types.is_signed_integer(b))
+def are_alike(a: pa.DataType, b: pa.DataType) -> bool:
+    """Return whether a value of a column equals one of the join's other side exactly if they have the same key here."""
+    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
+        return (a.tz is None) == (b.tz is None)
+    return kind_of(a) is not None and same_keys(a, b)
 
 
 def _ranges(ends: pa.Table) -> RangeSet:
-    """Return the keys of a table of intervals (`first`, `last`)."""
-    first, last = (keys_of(_chunk(values)).words[0] for values in ends.columns)
-    return rangeset.integer_spans(first, last)
+    """Return the keys of a table of intervals (`first`, `last`), which ascend and do not overlap."""
+    first, last = (_chunk(values) for values in ends.columns)
+    match ordered_kind(first.type):
+        case Kind.WORD:
+            return rangeset.integer_spans(keys_of(first).words[0], keys_of(last).words[0])
+        case Kind.WIDE:
+            return rangeset.joined_spans(Kind.WIDE, _wide_keys(first), [key + 1 for key in _wide_keys(last)])
+        case Kind.BYTES:
+            binary = (values.cast(pa.large_binary()).to_pylist() for values in (first, last))
+            starts, ends_of = binary
+            return rangeset.joined_spans(Kind.BYTES, starts, [end + b"\0" for end in ends_of])
+
+
+def _wide_keys(values: pa.Array) -> list[int]:
+    high, low = (word.astype(object) for word in keys_of(values).words)
+    keys: list[int] = (high << 64 | low).tolist()
+    return keys
 
 
 def _chunk(values: pa.ChunkedArray) -> pa.Array:
@@ -88,7 +105,6 @@ def _points(values: pa.Array) -> RangeSet:
         case Kind.BYTES:
             return rangeset.byte_points(values.cast(pa.large_binary()))
         case Kind.WIDE:
-            high, low = (word.astype(object) for word in keys_of(values).words)
-            return rangeset.points(Kind.WIDE, (high << 64 | low).tolist())
+            return rangeset.points(Kind.WIDE, _wide_keys(values))
         case _:
             return rangeset.integer_points(keys_of(values).words[0])

@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 
-/** An aggregate that statistics may tell: count(*), or count, min, max, sum or avg of a column. */
+/** An aggregate that statistics may tell: count(*), or count, count(DISTINCT), min, max, sum or avg of a column. */
 final class AggregateCall {
     final String function; // of avg, the sum is told; a count beside it is asked for
     final Expression column; // by the columns of a scan; null for rows
@@ -28,9 +28,9 @@ final class AggregateCall {
 
     /** The call that an aggregate over a chain is; null if it is another one. */
     static AggregateCall of(AggregateExpression aggregate, Chain chain) {
-        if (aggregate.isDistinct() || aggregate.filter().isDefined()) return null;
-        if (aggregate.mode() != Complete$.MODULE$) return null;
+        if (aggregate.filter().isDefined() || aggregate.mode() != Complete$.MODULE$) return null;
         AggregateFunction function = aggregate.aggregateFunction();
+        if (aggregate.isDistinct()) return ofDifferent(function, chain);
         boolean isCount = function instanceof Count;
         if (function instanceof Sum || function instanceof Average) return ofTotal(function, chain);
         if (!isCount && !(function instanceof Min) && !(function instanceof Max)) return null;
@@ -44,6 +44,12 @@ final class AggregateCall {
         return new AggregateCall(isCount ? "count" : function instanceof Min ? "min" : "max", column);
     }
 
+    private static AggregateCall ofDifferent(AggregateFunction function, Chain chain) {
+        if (!(function instanceof Count) || function.children().length() != 1) return null;
+        Expression column = chain.defined((Expression) function.children().head());
+        return column == null || !Answer.isGrouped(column.dataType()) ? null : new AggregateCall("count distinct", column);
+    }
+
     private static AggregateCall ofTotal(AggregateFunction function, Chain chain) {
         if (function.children().length() != 1) return null;
         Expression argument = (Expression) function.children().head();
@@ -52,6 +58,8 @@ final class AggregateCall {
         if (column == null || !Totals.isSummed(column.dataType())) return null;
         return new AggregateCall(function instanceof Sum ? "sum" : "avg", column, isUnscaled);
     }
+
+    boolean isCount() { return function.startsWith("count"); }
 
     boolean isAverage() { return function.equals("avg"); }
 

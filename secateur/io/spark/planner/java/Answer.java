@@ -13,6 +13,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
@@ -134,6 +135,11 @@ public final class Answer {
         return type instanceof StringType || type instanceof DecimalType || type instanceof NumericType
             || type instanceof BooleanType || type instanceof DateType || type instanceof TimestampType
             || type instanceof TimestampNTZType;
+    }
+
+    /** Whether values of a type that are equal in SQL are equal here, and decoded by `value`. */
+    static boolean isGrouped(DataType type) {
+        return type instanceof StringType ? type.equals(DataTypes.StringType) : isRead(type);
     }
 
     static Object value(String text, DataType type) {

@@ -89,8 +89,11 @@ final class Chain {
         return scan == null ? null : withScan(DeferredScan.undone(scanned), scan);
     }
 
-    /** What is known of the aggregates that the question of a partial relation names; null if nothing is. */
-    Known[] known(LogicalPlan partial) {
+    /**
+     * What is known of the aggregates that the question of a partial relation names; null if nothing is. Then, if that
+     * settles it, nothing else is asked of the scan.
+     */
+    Known[] known(LogicalPlan partial, boolean settles) {
         if (partial == null) return null;
         Known[] known;
         try {
@@ -99,6 +102,7 @@ final class Chain {
             return null;
         }
         if (known == null || known.length > 0) return known;
+        if (!settles) return null;
         Object part = part(relation);
         if (part instanceof PrunedScan) ((PrunedScan) part).take(((PrunedScan) part(partial)).answer());
         return null;

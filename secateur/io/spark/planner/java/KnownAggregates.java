@@ -18,7 +18,7 @@ import scala.collection.Iterator;
 
 /**
  * Answers count, min, max, sum and avg without groups from statistics, as far as these tell; the other row groups are
- * read.
+ * read. count(DISTINCT) is answered here if nothing is left to read, else by KnownGroups.
  *
  * An aggregate stays in Spark's plan, over a scan of the rest, and what is known of the row groups that are left out is
  * added to its result as a constant: count(*) + 700, least(min(ts), 5). Sound as FirstRows is, see there.
@@ -52,7 +52,7 @@ final class KnownAggregates {
         }
         if (found.calls.isEmpty()) return null;
         LogicalPlan rest = chain.partial(Question.ofAggregates(chain.filters, found.calls, new ArrayList()));
-        Known[] known = chain.known(rest);
+        Known[] known = chain.known(rest, !found.hasDifferent());
         if (known == null || known.length != found.calls.size()) return null;
         List results = new ArrayList();
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
@@ -86,6 +86,15 @@ final class KnownAggregates {
         return true;
     }
 
+    /** Whether different values are counted, which may be known as groups. */
+    private boolean hasDifferent() {
+        for (int i = 0; i < calls.size(); i++) {
+            AggregateCall call = (AggregateCall) calls.get(i);
+            if (call.isCount() && !call.function.equals("count")) return true;
+        }
+        return false;
+    }
+
     private Expression completed(Expression result, Known[] known) {
         if (result instanceof AggregateExpression) {
             int number = ((Integer) numbers.get(result.canonicalized())).intValue();
@@ -106,7 +115,7 @@ final class KnownAggregates {
         if (known.text == null) return aggregate; // no value in what is left out
         if (call.function.equals("sum")) return Totals.plus(aggregate, known);
         Literal told = new Literal(Answer.value(known.text, aggregate.dataType()), aggregate.dataType());
-        if (call.function.equals("count")) return new Add(aggregate, told);
+        if (call.isCount()) return new Add(aggregate, told); // of different values only if no row is left to read
         List both = Arrays.asList(new Object[] {aggregate, told});
         if (call.function.equals("min")) return new Least(PrunedTable.seq(both));
         return new Greatest(PrunedTable.seq(both));

@@ -23,9 +23,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StringType;
 import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
@@ -62,7 +60,7 @@ final class KnownGroups {
         }
         if (found.groups.isEmpty()) return null;
         LogicalPlan rest = chain.partial(Question.ofAggregates(chain.filters, found.calls, found.columns));
-        Known[] known = chain.known(rest);
+        Known[] known = chain.known(rest, true);
         if (known == null || known.length % (found.groups.size() + found.calls.size()) != 0) return null;
         List results = new ArrayList();
         for (Iterator all = node.aggregateExpressions().iterator(); all.hasNext();) {
@@ -79,7 +77,7 @@ final class KnownGroups {
     }
 
     private boolean collectGroup(Expression group) {
-        if (!(group instanceof Attribute) || !isGrouped(group.dataType())) return false;
+        if (!(group instanceof Attribute) || !Answer.isGrouped(group.dataType())) return false;
         for (int i = 0; i < groups.size(); i++) {
             if (((Attribute) groups.get(i)).exprId().equals(((Attribute) group).exprId())) return true;
         }
@@ -88,10 +86,6 @@ final class KnownGroups {
         groups.add(group);
         columns.add(column);
         return true;
-    }
-
-    private static boolean isGrouped(DataType type) {
-        return type instanceof StringType ? type.equals(DataTypes.StringType) : Answer.isRead(type);
     }
 
     /** Collect the aggregates of a result; whether all are of a kind that statistics can tell. */

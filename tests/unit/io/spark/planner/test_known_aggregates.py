@@ -50,7 +50,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
         "f": pa.array([floats[i % 5] if 20 <= i < 40 else None if i % 3 == 0 else i / 2 for i in range(ROWS)]),
     }
     pq.write_table(pa.table(columns), root / "a.parquet", row_group_size=10)
-    sec.build_index(sec.open_table(str(root)), sums=["id", "k"])
+    postings = dict.fromkeys(("k", "f", "text"), "ordered")
+    sec.build_index(sec.open_table(str(root)), sums=["id", "k"], postings=postings)
     return str(root)
 
 
@@ -65,7 +66,7 @@ def told(rest: Rest, calls: list[AggregateCall]) -> list[float | None]:
 
 def number(text: str, call: AggregateCall) -> float:
     """A count or an integer, or the bits of a double."""
-    is_float = call.function != "count" and call.column == Column(("f",))
+    is_float = not call.function.startswith("count") and call.column == Column(("f",))
     return float(struct.unpack("d", struct.pack("q", int(text)))[0]) if is_float else int(text)
 
 
@@ -125,6 +126,40 @@ def test_parts_of_groups_make_the_whole(
         united[values] = tuple(combined(call.function, *pair) for call, *pair in parts)
     whole = by_group(grouped(plan, asked, by), len(by))
     assert {key: repr(row) for key, row in united.items()} == {key: repr(row) for key, row in whole.items()}
+
+
+@examples(100)
+@given(
+    st.sampled_from(WHERES),
+    st.lists(st.sampled_from(["id", "k", "one", "zero", "f", "text"]), min_size=1, max_size=2, unique=True),
+    st.lists(st.sampled_from(CALLS), max_size=2, unique=True),
+    st.booleans(),
+)
+def test_different_values_are_known_wholly_or_not_at_all(
+    table: str, where: str, names: list[str], others: list[AggregateCall], is_all: bool
+) -> None:
+    """Two parts may have the same values: so no part is known by itself, nor beside files that are not in the plan."""
+    calls = [AggregateCall("count distinct", Column((name,)), name) for name in names] + others
+    plan = Scan.of(sec.prune(sec.open_table(table), where))
+    rest = rest_of(plan, calls, is_all=is_all)
+    assert is_all or not rest.left_out
+    if rest.left_out:
+        assert not len(rest.scan.survivors.blocks)
+        whole = [column[0].as_py() for column in aggregated(plan, bound(plan, calls, case_sensitive=True)).columns]
+        assert repr(told(rest, calls)) == repr(whole)
+    else:
+        assert len(rest.scan.survivors.blocks) == len(plan.survivors.blocks)
+
+
+def test_different_values_that_are_listed_are_known(table: str) -> None:
+    def is_known(where: str, name: str) -> bool:
+        call = AggregateCall("count distinct", Column((name,)), "")
+        return rest_of(Scan.of(sec.prune(sec.open_table(table), where)), [call]).left_out > 0
+
+    assert is_known("TRUE", "k") and is_known("id >= 20", "f") and is_known("TRUE", "one")
+    assert not is_known("id >= 25", "k")  # a block matches in part
+    assert not is_known("TRUE", "id")  # no postings list it
+    assert not is_known("TRUE", "text")  # postings have the first bytes only
 
 
 def by_group(result: pa.Table, columns: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
