@@ -32,6 +32,7 @@ from benchmarks.planning.tune import tune
 from benchmarks.pruning_rates import pruning_rates
 from benchmarks.reading.late_reads import read_late
 from benchmarks.reading.one_row import one_row
+from benchmarks.reading.ordered_answers import ordered_answers
 from benchmarks.reading.ordered_postings import ordered_postings
 from benchmarks.reading.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.reading.read_peers import read_peers
@@ -90,6 +91,7 @@ WORKLOADS = (
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
     Workload("one_row", "prune() and read one of 1M rows by an unclustered key, on disk and on S3", one_row),
     Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),
+    Workload("ordered_answers", "counts, ends and first rows by an unordered double, beside bounds", ordered_answers),
     Workload("ordered_postings", "ranges of an unordered double, beside bounds and pyarrow's scan", ordered_postings),
     Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
     Workload("plan_delta", "prune() of a Delta table of 100,000 files, against deltalake and Delta", plan_delta, True),

@@ -27,7 +27,7 @@ ROWS = (10, 1_000, 100_000)  # that a range holds, about, of 5 million
 def ordered_postings(setting: Setting) -> Result:
     """Every range planned and read; the answers are the same rows."""
     data = read_table(setting)
-    table, plain = _indexed(data, "ordered"), _indexed(data, "none")
+    table, plain = indexed(data, "ordered"), indexed(data, "none")
     scanned = ds.dataset(str(data.directory / "data"), format="parquet")
     prices = np.sort(scanned.to_table([COLUMN])[COLUMN].to_numpy())
     parts = [part for part in sec.describe_index(table).coverage if part.structure == "ordered postings"]
@@ -35,7 +35,7 @@ def ordered_postings(setting: Setting) -> Result:
     ratios = [Ratio("ordered postings of a price", taken / data.rows, "B/row", "the price itself", 8.0)]
     kept: list[Kept] = []
     for wanted in ROWS:
-        low, high = _range(prices, setting.scaled(wanted, least=2))
+        low, high = middle(prices, setting.scaled(wanted, least=2))
         where = f"{COLUMN} BETWEEN CAST('{low!r}' AS DOUBLE) AND CAST('{high!r}' AS DOUBLE)"
         is_between = (pc.field(COLUMN) >= low) & (pc.field(COLUMN) <= high)
 
@@ -61,13 +61,13 @@ def ordered_postings(setting: Setting) -> Result:
     return Result({"rows": data.rows}, tuple(ratios), tuple(kept))
 
 
-def _range(prices: np.ndarray, rows: int) -> tuple[float, float]:
+def middle(prices: np.ndarray, rows: int) -> tuple[float, float]:
     """The ends of about so many prices in the middle."""
     first = (len(prices) - rows) // 2
     return float(prices[first]), float(prices[first + rows - 1])
 
 
-def _indexed(data: ReadTable, kind: str) -> Table:
+def indexed(data: ReadTable, kind: str) -> Table:
     """The table with an index with or without ordered postings, built where it is missing."""
     index = data.directory / f"index-{kind}-{index_code()}"
     table = sec.open_table(str(data.directory / "data"), index_location=str(index))

@@ -16,7 +16,7 @@ from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of
 from secateur.index.filters.bloom import GROUP
 from secateur.index.filters.size_class import are_valid, shape_of
-from secateur.values import all_within
+from secateur.values import all_within, sorted_distinct
 
 MATRIX_BLOCKS = 1 << 20
 WORD = 8  # bytes; the width of a matrix is a multiple
@@ -76,7 +76,7 @@ class BloomMatrices:
         chosen = np.fromiter(files, bool, len(self.file_name))
         matrices = np.zeros(len(self.size_class), bool)
         matrices[self.part_matrix[chosen[self.file]]] = True
-        return np.unique(self.segment[matrices[self.run_matrix] & (self.segment >= 0)])
+        return sorted_distinct(self.segment[matrices[self.run_matrix] & (self.segment >= 0)])
 
     def without_files(self, lost: Collection[str]) -> tuple[BloomMatrices, np.ndarray]:
         """Drop everything that needs some lost files; also return the segments that lose filters, ascending.

@@ -14,6 +14,7 @@ import numpy as np
 from secateur.index.container.checked_matrix import STRIP, Range, read_rows
 from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import WORD, BloomMatrices
+from secateur.values import sorted_distinct
 
 MOST_READ = 1 << 28  # bytes of rows held at once
 WORDS = 512  # of every row, processed together: those of a thousand rows fit the shared cache
@@ -43,7 +44,7 @@ def columns_with(
     width = _width(bloom_matrices, matrix, strips)
     may_hold = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
-        rows = np.unique(batch)
+        rows = sorted_distinct(batch.ravel())
         bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
         may_hold |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(may_hold.view(np.uint8)) + strips.start * STRIP * 8
@@ -63,7 +64,7 @@ def columns_by_alternative(
     may_hold = np.zeros(_width(bloom_matrices, matrix, strips) // WORD, np.uint64)
     hits, before, count = [], 0, 0
     for batch in _batches(alternatives, may_hold.nbytes):
-        rows = np.unique(batch)
+        rows = sorted_distinct(batch.ravel())
         bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
         for which, word, left in _hits(bits, np.searchsorted(rows, batch)):
             np.bitwise_or.at(may_hold, word, left)

@@ -363,7 +363,7 @@ class IndexView:
     def _open_loose(self, files: np.ndarray) -> None:
         """Read the blocks of live files from their footers and append them, except those already open."""
         have = _NOTHING if self.loose is None else self.loose.blocks.file
-        new = np.setdiff1d(files, have)
+        new = np.setdiff1d(files, have) if len(files) else files
         if len(new):
             footers = self._read_footers(new)
             self.loose = footers if self.loose is None else self.loose.followed_by(footers)

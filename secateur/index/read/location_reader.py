@@ -19,6 +19,7 @@ from secateur.index.zones.page_locations import (
     concat_locations,
     unknown_locations,
 )
+from secateur.values import sorted_distinct
 
 Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and block positions in each
 
@@ -58,7 +59,7 @@ def _tables(memory: IndexMemory, wanted: Wanted) -> list[LocationTable | None]:
 
 def _places(table: LocationTable, within: np.ndarray) -> list[Place]:
     """Return where the heads and the page locations of blocks lie."""
-    heads = np.unique(table.head[within])
+    heads = sorted_distinct(table.head[within])
     places = [table.head_place(number) for number in heads[heads >= 0].tolist()]
     return [place for place in [*places, *map(table.place, within.tolist())] if place.size]
 
@@ -114,7 +115,7 @@ def _locations(
         return chunks.get(_chunk_at(memory, segment, place)) or b""
 
     head = table.head[within]
-    numbers = np.unique(head[head >= 0])
+    numbers = sorted_distinct(head[head >= 0])
     heads = [bytes_of(table.head_place(number)) for number in numbers.tolist()]
     read = np.array([*map(len, heads), 0], bool)
     at = np.searchsorted(numbers, head)

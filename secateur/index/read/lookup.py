@@ -34,7 +34,7 @@ from secateur.index.segments.segment_file import StoredPostings
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Ranges, Texts, Values
 from secateur.pruning.zones import Zones
-from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys
+from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys, sorted_distinct
 
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
 _NOTHING = np.zeros(0, np.int64)
@@ -186,7 +186,7 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     hashes = [hash_parts(keys, grams=filter_.kind == NGRAM) for keys in parts]
 
     def rows_of(shape: FilterShape) -> AskedRows:
-        rows = [np.unique(positions(of_text, shape.probes, shape.bits)) for of_text in hashes]
+        rows = [sorted_distinct(positions(of_text, shape.probes, shape.bits).ravel()) for of_text in hashes]
         return AskedRows(rows, np.arange(len(rows)))
 
     return _in_bloom_matrices(memory, f, rows_of, segments)
@@ -221,7 +221,7 @@ def _in_bloom_matrices(memory: IndexMemory, f: int, rows_of: RowsOf, segments: n
     runs = np.flatnonzero(wanted[bloom_matrices.segment])
     known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
     candidates: list[CandidateBlocks] = []
-    for matrix in np.unique(bloom_matrices.run_matrix[runs]).tolist():
+    for matrix in sorted_distinct(bloom_matrices.run_matrix[runs]).tolist():
         of_matrix = runs[bloom_matrices.run_matrix[runs] == matrix]
         with memory.faults.tolerated():
             candidates.append(_in_matrix(memory, f, bloom_matrices, matrix, of_matrix, rows_of))
@@ -281,7 +281,7 @@ def _numbers(
     begin = memory.groups.block_begin
     mixed = bloom_matrices.count[runs] != np.diff(begin)[segment]  # runs that do not cover all blocks of their segments
     all_candidates = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
-    for run in np.unique(runs[mixed]).tolist():
+    for run in sorted_distinct(runs[mixed]).tolist():
         segment_of_run, of_run = int(bloom_matrices.segment[run]), runs == run
         candidates = _any_value(np.arange(begin[segment_of_run], begin[segment_of_run + 1]))
         with memory.faults.tolerated():

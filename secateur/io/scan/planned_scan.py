@@ -55,6 +55,7 @@ from secateur.pruning.report import Faults, Reads, counted
 from secateur.pruning.reporters import notify
 from secateur.pruning.shape import shape_of
 from secateur.pruning.stages.survivors import Executors, Query, Survivors
+from secateur.values import sorted_distinct
 
 if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList
@@ -332,7 +333,7 @@ class PlannedScan(ScanPlan):
         """
         from secateur.io.scan.surviving_blocks import surviving_blocks
 
-        files = np.unique(self.survivors.blocks.file[positions])
+        files = sorted_distinct(self.survivors.blocks.file[positions])
         options = self.delivery.options.take(from_numpy(np.searchsorted(self.file_ordinals, files)))
         return surviving_blocks(self, positions, reader, options, is_sent=is_sent)
 

@@ -11,6 +11,7 @@ from secateur.io.scan.block_list import BlockList, reading_order
 from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.surviving_blocks import ReadablePlan, surviving_blocks
 from secateur.pruning.residual import Residuals
+from secateur.values import sorted_distinct
 
 FIRST, MOST = 1, 64  # blocks read at once, doubled each time
 
@@ -31,7 +32,7 @@ def wave(
     Only those delete files are read that apply to the blocks' files.
     """
     blocks, opened = plan.survivors.blocks, plan.opened
-    delivery = opened.table.delivery(opened.listing, np.unique(blocks.file[positions]))
+    delivery = opened.table.delivery(opened.listing, sorted_distinct(blocks.file[positions]))
     reader = block_reader(opened, delivery, fields, residuals)
     in_order = positions[reading_order(blocks.file[positions], blocks.row_group[positions])]
     return reader, surviving_blocks(plan, in_order, reader, delivery.options)

@@ -45,6 +45,7 @@ from secateur.values import (
     least_per_group,
     ordered_kind,
     scalar_of,
+    sorted_distinct,
 )
 
 COUNT, MIN, MAX = "count", "min", "max"
@@ -414,7 +415,7 @@ class Answers:
             aggregate: side.improving(self._best(aggregate), self.unread) for aggregate, side in self._sides.items()
         }
         wanted = [blocks[:most] for blocks in ahead.values()]
-        return tuple(aggregate for aggregate, blocks in ahead.items() if len(blocks)), np.unique(
+        return tuple(aggregate for aggregate, blocks in ahead.items() if len(blocks)), sorted_distinct(
             np.concatenate([_NONE, *wanted])
         )
 

@@ -26,14 +26,17 @@ class DistinctValues:
         if is_float(values.type):
             signless = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 + 0.0 = 0.0
             values = pc.if_else(pc.is_nan(values), pa.scalar(np.nan, values.type), signless)
-        elif kind_of(values.type) is Kind.BYTES:
-            values = values.cast(pa.large_binary())  # of many long texts, offsets need 64 bits
-        return cls((values.unique(),) if len(values) else ())
+        return cls((_with_long_offsets(values).unique(),) if len(values) else ())
 
     @classmethod
     def of_keys(cls, keys: Keys, type_: pa.DataType) -> DistinctValues:
         """Return the different values that some keys have."""
         return cls.of(values_of(keys, type_, np.ones(len(keys), bool)))
+
+    @classmethod
+    def of_different_keys(cls, keys: Keys, type_: pa.DataType) -> DistinctValues:
+        """Return the values of some keys, none of which is there twice."""
+        return cls((_with_long_offsets(values_of(keys, type_, np.ones(len(keys), bool))),) if len(keys) else ())
 
     def joined(self, other: DistinctValues) -> DistinctValues:
         """Return the values of either; parts are merged when those behind the first hold more than it does."""
@@ -45,7 +48,18 @@ class DistinctValues:
     @property
     def count(self) -> int:
         """The number of different values."""
-        return len(_merged(self.parts)) if self.parts else 0
+        match self.parts:
+            case ():
+                return 0
+            case (only,):
+                return len(only)
+            case several:
+                return len(_merged(several))
+
+
+def _with_long_offsets(values: pa.Array) -> pa.Array:
+    """Return texts as large binary, since many long ones need offsets of 64 bits; other values as they are."""
+    return values.cast(pa.large_binary()) if kind_of(values.type) is Kind.BYTES else values
 
 
 def _merged(parts: Sequence[pa.Array]) -> pa.Array:

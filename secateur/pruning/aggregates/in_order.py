@@ -48,7 +48,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.residual import Residuals
 from secateur.pruning.statistics import Blocks, Catalog, OrderedSegment, ValueEntries
-from secateur.values import Key, float_key, is_float, scalar_of
+from secateur.values import Key, Keys, Kind, concatenate, float_key, is_float, scalar_of, sorted_distinct
 
 MOST_WAVES = 7  # of doubling numbers of pages, looked at for the least or greatest value of a segment
 FEW_ENTRIES = 1 << 15  # looked at however few rows are in doubt
@@ -266,14 +266,22 @@ class _Distinct:
         return self.chosen.is_known & self.chosen.is_worth_it
 
     def over(self, blocks: np.ndarray) -> DistinctValues:
-        values, type_ = DistinctValues(), self.aggregate.argument.type
-        for segment in self.chosen.over(blocks):
-            parts = [entries.heads for entries in self.chosen.of(segment, blocks)]
-            heads = np.concatenate([np.zeros(0, np.int64), *(part[_begins(part)] for part in parts)])
-            heads = heads[_begins(heads)]
-            if len(heads):
-                values = values.joined(DistinctValues.of_keys(segment.keys_of(heads), type_))
-        return values
+        keys = [self._keys(segment, blocks) for segment in self.chosen.over(blocks)]
+        if not keys:
+            return DistinctValues()
+        together, type_ = concatenate(keys), self.aggregate.argument.type
+        if len(keys) == 1:
+            return DistinctValues.of_different_keys(together, type_)
+        if together.kind is Kind.WORD:
+            different = Keys(together.kind, (sorted_distinct(together.words[0]),))
+            return DistinctValues.of_different_keys(different, type_)
+        return DistinctValues.of_keys(together, type_)
+
+    def _keys(self, segment: OrderedSegment, blocks: np.ndarray) -> Keys:
+        """Return the different values in a segment."""
+        parts = [entries.heads for entries in self.chosen.of(segment, blocks)]
+        heads = np.concatenate([np.zeros(0, np.int64), *(part[_begins(part)] for part in parts)])
+        return segment.keys_of(heads[_begins(heads)])
 
 
 def _begins(heads: np.ndarray) -> np.ndarray:

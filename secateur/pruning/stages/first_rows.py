@@ -36,6 +36,7 @@ from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.statistics import OrderedSegment, ValueEntries
 from secateur.values import Key, Keys, concatenate, least_key, ordered_kind, successor
 
+FEW_ROWS = 1 << 15  # of all blocks: reading them takes no longer than looking at values
 MOST_ROWS = 1 << 16  # of a limit; for more, blocks are read anyway
 MOST_GROUPS = 16  # of blocks with different residuals
 MOST_WAVES = 8  # of doubling numbers of pages, looked at in a segment for certain rows
@@ -50,7 +51,8 @@ def prune_first_rows(query: Query, survivors: Survivors) -> Survivors:
     """Keep the rows that may be among the first n, and the blocks that have any."""
     assert query.order is not None and query.limit is not None, "the stage runs only where has_first_values"
     column, blocks = query.order.first, survivors.blocks
-    if not column.is_ordered_here or not len(blocks) or query.limit > MOST_ROWS:
+    is_worth_it = int(blocks.row_count.sum()) > FEW_ROWS and query.limit <= MOST_ROWS
+    if not is_worth_it or not column.is_ordered_here:
         return survivors
     segments = query.catalog.ordered(column.field, blocks)
     groups = _groups(query, column, survivors) if segments else []

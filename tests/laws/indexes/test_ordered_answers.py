@@ -20,6 +20,7 @@ import secateur as sec
 from secateur.index.build import row_sketch
 from secateur.io.scan.block_reader import BlockReader
 from secateur.pruning.aggregates import in_order
+from secateur.pruning.stages import first_rows
 from secateur.scan import Scan
 from tests.support.ordered_lake import IN_ORDER, VALUES, leaves, limits, ordered_lake, predicates, rank, small
 from tests.support.profiles import examples
@@ -27,6 +28,13 @@ from tests.support.row_lake import Asked, Row, RowLake, lakes_below
 
 everything = Asked("true", lambda row: True)
 conditions = st.just(everything) | leaves() | leaves() | predicates
+
+
+@pytest.fixture(autouse=True)
+def _of_few_rows_too() -> Iterator[None]:
+    """Look at values for the first of however few rows."""
+    with patch.object(first_rows, "FEW_ROWS", -1):
+        yield
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import secateur as sec
+from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
 from tests.support.formats.iceberg_row_deletes import committed, equality_deletes, position_deletes
 from tests.support.formats.iceberg_tables import catalog_in
@@ -68,7 +69,8 @@ def made(
         deletes += [equality_deletes(table, "k", keys)] if keys else []
         opened = sec.open_table(committed(table, deletes) if deletes else table)
         if indexed:
-            index_here(opened, BuildOptions(sums=("k",)))
+            in_order = filter_options(postings={"k": "ordered", "s": "ordered"})
+            index_here(opened, BuildOptions(sums=("k",), filters=in_order))
         gone = {place for places in positions for place in places}
         live = [
             [row for at, row in enumerate(rows) if (f, at) not in gone and row[0] not in keys]

@@ -16,11 +16,18 @@ import secateur as sec
 from conformance.delta_log import stored_vectors
 from secateur.io.scan.aggregate import READ
 from secateur.io.scan.live_rows import complete_rows, live_rows
+from secateur.pruning.stages import first_rows
 from tests.support.drawn.deleted_rows import Place, Row, histories, made
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.profiles import examples
 
 HOLDS = {"true": lambda k: True, "k > 0": lambda k: k is not None and k > 0, "k IS NOT NULL": lambda k: k is not None}
+
+
+@pytest.fixture(autouse=True)
+def _of_few_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ordered postings are asked for first rows of small tables too."""
+    monkeypatch.setattr(first_rows, "FEW_ROWS", -1)
 
 
 @examples(120)
@@ -37,6 +44,11 @@ def test_no_deleted_row_counts(
         matching = [row for row in table.rows if HOLDS[where](row[0])]
         assert plan.count() == len(matching)
         assert sec.aggregate(table.table, "count(*) AS n", where).to_pylist() == [{"n": len(matching)}]
+        first = sec.prune(table.table, where, order_by="k DESC", limit=3).to_arrow()["k"].to_pylist()
+        keys_in_order = sorted((row[0] for row in matching if row[0] is not None), reverse=True)
+        assert first == [*keys_in_order, *[None] * len(matching)][: min(3, len(matching))]
+        ends = sec.aggregate(table.table, "min(k) AS least, count(DISTINCT k) AS n", where).to_pylist()
+        assert ends == [{"least": min(keys_in_order, default=None), "n": len({*keys_in_order})}]
         by_text = sec.aggregate(table.table, "count(*) AS n", where, group_by="s").to_pylist()
         assert {row["s"]: row["n"] for row in by_text} == Counter(row[1] for row in matching)
 
@@ -68,3 +80,14 @@ def test_positions_that_cannot_be_read_leave_blocks_to_be_read(tmp_path: Path, m
     monkeypatch.setattr(type(plan.opened.catalog.files), "deleted", lambda *_: None)
     assert np.array_equal(live_rows(plan), [-1, -1, -1])
     assert plan.count() == 11
+
+
+def test_entries_of_deleted_rows_count_for_nothing() -> None:
+    """Ordered postings have them, by their places; a block of the other file is answered by these."""
+    files: list[list[Row]] = [[(k, "a", 1.5) for k in keys] for keys in (range(12), range(-6, 6))]
+    with made(files, [[(0, 11), (0, 10), (0, 5)]], [], indexed=True) as table:
+        plan = sec.prune(table.table, "k > 4 AND s IS NOT NULL", order_by="k DESC", limit=3, strict=True)
+        assert plan.to_arrow()["k"].to_pylist() == [9, 8, 7]
+        assert sec.prune(table.table, "k > 4", strict=True).count() == 5
+        answer = sec.aggregate(table.table, "count(k) AS n, max(k) AS greatest", "k > 4", strict=True)
+        assert answer.to_pylist() == [{"n": 5, "greatest": 9}]
