@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secateur.errors import InvalidPredicate
-from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
+from secateur.io.scan.planned_scan import ExecutorsFor, Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.io.tables.open import Moment, as_table, open_at
 from secateur.io.tables.table import Table
 from secateur.plan_log import log_plan

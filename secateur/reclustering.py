@@ -18,7 +18,8 @@ from secateur.io.scan.advise.logged_queries import queries_of
 from secateur.io.scan.advise.reclustering import Terms, WeightedPlan, rewrite_plan
 from secateur.io.scan.clustering import ordered_columns
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
-from secateur.io.scan.planned_scan import Settings, plan_unreported
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.scan.planning import plan_unreported
 from secateur.io.tables.formats import rewriter_of
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
-from secateur.io.scan.planned_scan import PlannedScan, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.planning import plan_scan
 from secateur.io.scan.read_path import choose_read_path
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from pyspark import SparkContext
 
 from secateur.io.scan.kept import answers
-from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
+from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
 from secateur.session import local_session
 from tests.support.formats.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.formats.hudi_runtime import CATALOG as HUDI_CATALOG

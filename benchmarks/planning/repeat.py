@@ -18,8 +18,8 @@ from benchmarks.planning.repeat_elsewhere import asked_elsewhere
 from benchmarks.results import Kept, Result, against, unpaired
 from benchmarks.setting import Setting, index_code
 from benchmarks.timing import once, race
-from secateur.io.scan import plan_memory
-from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY, MOST_BYTES
+from secateur.io.scan.kept import plan_memory
+from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, MEMORY, MOST_BYTES
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
 

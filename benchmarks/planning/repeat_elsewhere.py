@@ -20,7 +20,7 @@ import secateur as sec
 from benchmarks.results import Ratio, timed
 from benchmarks.timing import Timing
 from secateur.io.scan.kept import answers
-from secateur.io.scan.verdict_memory import DIRECTORY_VARIABLE, MEMORY
+from secateur.io.scan.kept.verdict_memory import DIRECTORY_VARIABLE, MEMORY
 
 ROOT = Path(__file__).parents[2]
 NOTHING, VERDICTS, ANSWERS = "nothing kept", "verdicts on disk", "answers on disk"

@@ -19,7 +19,8 @@ from benchmarks.rates.truth import conjuncts
 from benchmarks.setting import Setting
 from benchmarks.spark.enabled_sql import SWITCH, enabled
 from benchmarks.spark.tpc_sql import leaves, rows_out, rows_read
-from secateur.io.scan.planned_scan import PlannedScan, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.planning import plan_scan
 from secateur.io.spark.planner.session_rule import plans_of
 from secateur.io.spark.planner.usable import without_limit
 from secateur.io.tables.table import Table

@@ -12,10 +12,10 @@ import pyarrow as pa
 from secateur.errors import AuditFailed, InvalidParquet, StalePlan, UnsupportedTable
 from secateur.io.scan.explain import why
 from secateur.io.scan.kept.answers import forget_answers
+from secateur.io.scan.kept.verdicts import forget_verdicts
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import PrunedBlocks, PrunedReading, excluded_by, reading_of, sampled
 from secateur.io.scan.read_ahead import read_ahead
-from secateur.io.scan.verdicts import forget_verdicts
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.pruning.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief

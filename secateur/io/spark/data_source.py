@@ -38,7 +38,8 @@ from pyspark.sql.types import StructType
 
 from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import Settings, plan_scan
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.io.scan.read_path import only_spark_keeps
 from secateur.io.spark.file_reader import arrow_schema, spark_schema
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of

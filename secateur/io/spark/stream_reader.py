@@ -27,7 +27,8 @@ except ImportError:  # Spark 4.2 is the first that asks a Python source
 
 from secateur.errors import IndexMissing, TableChanged
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import Settings, plan_scan
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.io.spark.source_tasks import Location, opened, rows_of, tasks_of
 from secateur.io.spark.stream_offsets import FileSpan, Limits, Offset, begun, limited, spans
 from secateur.io.tables.directory.table import ParquetDirectory

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.model import BuildOptions
-from secateur.io.scan import plan_memory
-from secateur.io.scan.plan_memory import BYTES_VARIABLE, OF_PLAN, PlanMemory
-from secateur.io.scan.planned_scan import Settings, plan_scan
-from secateur.io.scan.verdict_memory import DIRECTORY_VARIABLE, MEMORY
+from secateur.io.scan.kept import plan_memory
+from secateur.io.scan.kept.plan_memory import BYTES_VARIABLE, OF_PLAN, PlanMemory
+from secateur.io.scan.kept.verdict_memory import DIRECTORY_VARIABLE, MEMORY
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.scan import Scan

@@ -23,8 +23,8 @@ from secateur.index.model import BuildOptions
 from secateur.io.scan.kept import conditions, verdict_files, versions
 from secateur.io.scan.kept.fingerprint import fingerprint
 from secateur.io.scan.kept.verdict_files import VerdictFiles
-from secateur.io.scan.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
-from secateur.io.scan.verdicts import keeping_verdicts
+from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, DIRECTORY_VARIABLE, MEMORY
+from secateur.io.scan.kept.verdicts import keeping_verdicts
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse

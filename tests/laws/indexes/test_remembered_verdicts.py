@@ -20,8 +20,8 @@ import secateur as sec
 from secateur.errors import AuditFailed, StalePlan
 from secateur.index.model import BuildOptions
 from secateur.io.scan import late_materialization
+from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, MEMORY
 from secateur.io.scan.late_materialization import RowCondition
-from secateur.io.scan.verdict_memory import BYTES_VARIABLE, MEMORY
 from secateur.io.tables.table import Table
 from secateur.pruning.report import counted
 from secateur.scan import Scan
@@ -279,7 +279,7 @@ def test_it_is_bounded_and_can_be_turned_off(lake: Lake, monkeypatch: pytest.Mon
     assert survivors(table, "i IN (11, 70)") == 0
     assert survivors(table, NEVER) == 16, "what was used longest ago is forgotten"
     monkeypatch.delenv(BYTES_VARIABLE)
-    monkeypatch.setattr("secateur.io.scan.verdict_memory.MOST_CONDITIONS", 3)
+    monkeypatch.setattr("secateur.io.scan.kept.verdict_memory.MOST_CONDITIONS", 3)
     for rest in range(101, 105):
         sec.prune(table, f"i IN (11, {rest})").to_arrow()
     assert survivors(table, "i IN (11, 70)") == 16

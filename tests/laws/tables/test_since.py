@@ -15,7 +15,8 @@ from pyiceberg.catalog import Catalog
 import secateur as sec
 from secateur.errors import IncomparableLiteral, MixedRewrite, UnsupportedPredicate
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import Settings, plan_scan
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.report import Faults
 from tests.support.drawn.row_histories import APPEND, HISTORIES, RowHistory

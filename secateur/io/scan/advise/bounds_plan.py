@@ -12,7 +12,8 @@ from secateur.io.scan.advise.block_samples import Place
 from secateur.io.scan.advise.logged_queries import LoggedQuery, Queries, likeliest
 from secateur.io.scan.index_options import implied_by
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import Settings, with_indexed, with_variant_values
+from secateur.io.scan.planned_scan import Settings
+from secateur.io.scan.planning import with_indexed, with_variant_values
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import may_match
 from secateur.pruning.explain.replaced_zones import without_gaps

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.errors import SecateurError
 from secateur.io.scan.kept.fingerprint import fingerprint
-from secateur.io.scan.verdict_memory import KnownCondition
+from secateur.io.scan.kept.verdict_memory import KnownCondition
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate

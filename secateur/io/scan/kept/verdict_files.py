@@ -21,8 +21,8 @@ from secateur.arrays import strings, text_parts
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
 from secateur.io.scan.kept.conditions import KeptCondition
+from secateur.io.scan.kept.verdict_memory import DIRECTORY_VARIABLE, MOST_CONDITIONS, FoundBlocks, most_bytes
 from secateur.io.scan.kept.versions import versions
-from secateur.io.scan.verdict_memory import DIRECTORY_VARIABLE, MOST_CONDITIONS, FoundBlocks, most_bytes
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.pruning.verdicts import ROW_GROUP_BITS
 

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from secateur.errors import UnsupportedTable
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan, Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.io.scan.read_path import is_read_by_spark, only_spark_keeps
 from secateur.io.spark.file_reader import by_files, has_filesystem, with_collations
 from secateur.io.spark.planner.relation import of_table

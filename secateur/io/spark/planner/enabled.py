@@ -27,7 +27,8 @@ from secateur.index.read.index_view import Caches, current_snapshot, open_catalo
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
-from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan, plan_unreported
+from secateur.io.scan.planned_scan import PlannedScan, Settings
+from secateur.io.scan.planning import plan_scan, plan_unreported
 from secateur.io.spark.delta.logged_files import LOG, LoggedFiles, logged_files, open_version
 from secateur.io.spark.delta.logged_files import chosen_files as chosen_by_delta
 from secateur.io.spark.delta.logged_files import listed as logged_only

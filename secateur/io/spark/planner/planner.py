@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from secateur.errors import StalePlan
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan, Settings
+from secateur.io.scan.planning import plan_scan
 from secateur.io.spark.planner.catalyst import ScanQuestion, scan_question
 from secateur.io.spark.planner.column_statistics import encoded_statistics
 from secateur.io.spark.planner.known_aggregates import Rest, rest_of

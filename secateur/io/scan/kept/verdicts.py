@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
+from secateur.io.scan.kept.verdict_memory import MEMORY, KnownCondition, is_sharing, most_bytes, ordinals_in
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.verdict_memory import MEMORY, KnownCondition, is_sharing, most_bytes, ordinals_in
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.nodes import Predicate

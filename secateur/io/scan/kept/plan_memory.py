@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from secateur.forks import lock_for
+from secateur.io.scan.kept.verdict_memory import MEMORY, is_sharing, most_bytes
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.verdict_memory import MEMORY, is_sharing, most_bytes
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.stages.survivors import LeftSegments

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.io.scan.verdict_memory import ordinals_in
+from secateur.io.scan.kept.verdict_memory import ordinals_in
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.partitions import Partitions
 
