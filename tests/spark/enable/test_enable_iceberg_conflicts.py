@@ -61,14 +61,12 @@ def conflict(spark: SparkSession, statement: str, between: str, name: str, *, pr
 NO_KEY, OF_KEY = "INSERT INTO {} VALUES (700, 1, 'of no key', 0)", "INSERT INTO {} VALUES (40, 1, 'of a key', 0)"
 OTHER_PART = "INSERT INTO {} VALUES (40, 1, 'of a key', 1000)"
 GONE, OTHERS_GONE = "DELETE FROM {} WHERE kind = 0 AND id = 700", "DELETE FROM {} WHERE kind = 1000 AND id = 1700"
-GONE_BESIDE = "DELETE FROM {} WHERE kind = 0 AND id = 100"  # from a file with keys
 BETWEEN = [  # what is committed, and by which isolation levels the MERGE is refused after it
     ("", NO_KEY, ["serializable"]),
     ("", OF_KEY, ["serializable"]),
     (" AND t.kind = 0", NO_KEY, ["serializable"]),
     (" AND t.kind = 0", OTHER_PART, []),
     (" AND t.kind = 0", GONE, ["serializable", "snapshot"]),
-    (" AND t.kind = 0", GONE_BESIDE, ["serializable", "snapshot"]),
     (" AND t.kind = 0", OTHERS_GONE, []),
 ]
 
