@@ -14,6 +14,7 @@ import secateur as sec
 from secateur.errors import UnknownColumn, UnsupportedPredicate
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark import top_n
+from secateur.pruning.stages import first_rows
 from secateur.scan import Scan
 from tests.support.tables import WriteTable, write_file
 
@@ -81,15 +82,34 @@ def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, l
         assert plan.to_spark(spark, names[:1], via=path if path != "arrow" else "auto").columns == names[:1]
 
 
-@pytest.mark.parametrize("indexed", [True, False])
-def test_every_read_path_gives_the_first_rows_of_spark(spark: SparkSession, lake: Path, indexed: bool) -> None:
+IN_ORDER = dict.fromkeys(("id", "f", "s", "n.a", "d", "ts"), "ordered")
+
+
+@pytest.mark.parametrize("indexed", ["by a sort key", "in order", ""])
+def test_every_read_path_gives_the_first_rows_of_spark(
+    spark: SparkSession, lake: Path, indexed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_rows, "FEW_ROWS", -1)
     table = sec.open_table(str(lake))
     if indexed:
-        sec.build_index(table, sort_key=["d", "ts DESC"], segment_blocks=4)
+        postings = IN_ORDER if indexed == "in order" else {}
+        sec.build_index(table, sort_key=["d", "ts DESC"], segment_blocks=4, postings=postings)
     for i, order in enumerate(ORDERS):
         where = WHERES[i % len(WHERES)]
-        plan = sec.prune(table, where, order_by=order, limit=7, strict=indexed)
+        plan = sec.prune(table, where, order_by=order, limit=7, strict=bool(indexed))
         check(spark, lake, plan, where, order, 7, "arrow", "auto", *(("local", "blocks", "native")[i % 3 :][:1]))
+
+
+@pytest.mark.parametrize("where", [*WHERES, "f > 0 AND d < DATE '1970-01-04'", "id IN (3, 4, 77) OR n.a < 5"])
+def test_aggregates_by_values_in_order_are_those_of_spark(spark: SparkSession, lake: Path, where: str) -> None:
+    table = sec.open_table(str(lake))
+    sec.build_index(table, segment_blocks=4, postings=IN_ORDER)
+    calls = [f"{call}{name})" for name in IN_ORDER for call in ("count(", "count(DISTINCT ", "min(", "max(")]
+    spark.read.parquet(str(lake)).createOrReplaceTempView("lake")
+    wanted = spark.sql(f"SELECT count(*), {', '.join(calls)} FROM lake WHERE {where}").toArrow()
+    answer = sec.aggregate(table, f"count(*), {', '.join(calls)}", where, strict=True)
+    assert rows(answer) == rows(wanted)
+    assert sec.prune(table, where, strict=True).count() == wanted[0][0].as_py()
 
 
 def test_what_takes_long_to_find_here_is_left_to_spark(
