@@ -10,7 +10,7 @@ import numpy as np
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
-from secateur.pruning.statistics import Blocks, ListedValues, Pages
+from secateur.pruning.statistics import Blocks, Pages
 from secateur.pruning.zones import Zones
 
 ARRAYS = ("segment", "file", "row_group", "row_count", "byte_count")
@@ -46,10 +46,6 @@ class PlainBlocks:
     def null_counts(self, column: Field) -> np.ndarray:
         """Return unknown for every block: no column has statistics."""
         return np.full(len(self), -1)
-
-    def listed_values(self, column: Field, asked: np.ndarray) -> ListedValues | None:
-        """Return None: the values of no column are listed."""
-        return None
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
         """Return True for every block: numbers are unknown here, and filters were asked elsewhere."""

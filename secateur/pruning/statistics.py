@@ -77,17 +77,6 @@ class Pages:
     zones: Zones
 
 
-class ListedValues(Protocol):
-    """The values that some of n blocks hold of a column."""
-
-    @property
-    def is_known(self) -> np.ndarray:
-        """The blocks whose values are known: bool of shape (n,)."""
-
-    def over(self, blocks: np.ndarray) -> Sequence[pa.Array]:
-        """Return the values of some known blocks, bool of shape (n,), in parts; some of them repeatedly."""
-
-
 class Blocks(Numbered, Protocol):
     """Blocks of a table in index order: their statistics and locations."""
 
@@ -116,12 +105,6 @@ class Blocks(Numbered, Protocol):
 
     def null_counts(self, column: Field) -> np.ndarray:
         """Return the NULLs in a column per block, int64 of shape (n,); -1 if unknown."""
-
-    def listed_values(self, column: Field, asked: np.ndarray) -> ListedValues | None:
-        """Return a column's values in the blocks that are asked for, bool of shape (n,); None if nothing lists them.
-
-        This reads the index, as much of it as a column of these blocks takes.
-        """
 
     def has_pages(self, column: Field) -> bool:
         """Return whether the pages of a column may be known in some block."""

@@ -62,13 +62,14 @@ def root(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
 KNOWN = [
     *(f"SELECT count(DISTINCT {name}) FROM {{}}" for name in LISTED),
     "SELECT count(DISTINCT user) FROM {} WHERE id >= 100",
+    "SELECT count(DISTINCT user), min(price) FROM {} WHERE id >= 110 AND user < 60",  # parts of row groups
     "SELECT count(DISTINCT user), count(*), max(id), count(user) FROM {} WHERE id < 200 OR id >= 400",
     "SELECT count(DISTINCT user) * 2 + count(DISTINCT user) AS n FROM {} WHERE day = DATE'1970-01-03'",
     "SELECT count(DISTINCT u) FROM (SELECT user AS u, upper(name) AS n FROM {})",
     "SELECT count(DISTINCT day) FROM {} WHERE id >= 100",
 ]
 READ = [
-    "SELECT count(DISTINCT user) FROM {} WHERE id >= 110",  # a part of a row group
+    "SELECT count(DISTINCT user) FROM {} WHERE long > '30'",  # a part of a row group, which no postings tell
     "SELECT count(DISTINCT long) FROM {}",
     "SELECT count(DISTINCT user), count(DISTINCT name) FROM {}",
     "SELECT count(DISTINCT user, name) FROM {}",

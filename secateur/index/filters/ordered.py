@@ -163,15 +163,6 @@ def entries_at(
     return np.repeat(entries.heads, entries.counts)[inside], entries.blocks[inside], entries.rows[inside]
 
 
-def block_heads(table: OrderedTable, read: ReadBands, where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the different heads of all pages, how many entries each has, and the block of every entry.
-
-    A head at the end of a page may come again at the start of the next. Raises IndexFault, prefixed by `where`.
-    """
-    entries = _entries_of(table, np.arange(table.pages), read, where)
-    return entries.heads, entries.counts, entries.blocks
-
-
 def all_entries(ordered: Ordered, where: str) -> list[BlockEntries | None]:
     """Return the values of every block; None where they are unknown. Raises IndexFault, prefixed by `where`."""
     table = ordered.table

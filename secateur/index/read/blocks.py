@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.model import BlockTable, is_derived
-from secateur.index.read.listed_values import BlockValues
 from secateur.index.segments.segment_file import PAGE
 from secateur.index.zones.page_locations import BlockLocations, concat_locations, unknown_locations
 from secateur.index.zones.page_statistics import PageTable, take_pages
@@ -23,7 +22,7 @@ from secateur.index.zones.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.pruning.report import Counts
-from secateur.pruning.statistics import ListedValues, Pages
+from secateur.pruning.statistics import Pages
 from secateur.pruning.zones import Zones, concat_zones, unknown_zones
 from secateur.ragged import offsets_of
 from secateur.values import kind_of, ordered_kind
@@ -99,9 +98,6 @@ class BlockSource(Protocol):
 
     def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
         """Return an indexed column's NULL counts in the blocks of every segment; None where unreadable."""
-
-    def listed_values(self, column: Field, numbers: np.ndarray, asked: np.ndarray) -> BlockValues | None:
-        """Return the values of a column in some blocks of segments, those that are asked for: bool of shape (n,)."""
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
 
@@ -231,13 +227,6 @@ class OpenedBlocks:
         if len(self._loose) and self.source.loose is not None:
             counts_of_blocks[len(self._indexed) :] = self.source.loose.null_counts(column)[self._loose]
         return counts_of_blocks
-
-    def listed_values(self, column: Field, asked: np.ndarray) -> ListedValues | None:
-        """Return the values that the blocks asked for hold of a column, by ordered postings; None without any."""
-        if self.source.file_zones(column) is not None:
-            return None
-        listed = self.source.listed_values(column, self._indexed, asked[: len(self._indexed)])
-        return None if listed is None else listed.among(len(self))
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
         """Mark the blocks in `numbers` (ascending), and all loose blocks: bool of shape (n,)."""

@@ -18,7 +18,6 @@ from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.read.chunk_reader import ChunkReader, RangeCache
 from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, is_survivor, uncovered
 from secateur.index.read.group_arrays import segment_groups
-from secateur.index.read.listed_values import BlockValues, listed_values
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
@@ -420,11 +419,6 @@ class IndexView:
     def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
         """Return an indexed column's NULL counts in the blocks of every segment; None where unreadable."""
         return self.memory.null_counts(column, segments)
-
-    def listed_values(self, column: Field, numbers: np.ndarray, asked: np.ndarray) -> BlockValues | None:
-        """Return the values of a column in those of some blocks of segments that are asked for."""
-        stored = self.memory.called(column)
-        return None if stored is None else listed_values(self.memory, stored, numbers, asked)
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
         """Return the pages of a column in the given segments; None where absent or unreadable."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -30,7 +29,7 @@ from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.row_values import column
-from secateur.pruning.statistics import Blocks, ListedValues
+from secateur.pruning.statistics import Blocks
 from secateur.pruning.valued_bounds import has_one_value, is_value
 from secateur.pruning.zones import unknown_zones
 from secateur.values import (
@@ -230,37 +229,6 @@ def known_values(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> 
     return KnownValues(has_value | (complete & (nulls == blocks.row_count)), has_value, zones.lower, type_)
 
 
-@dataclass(frozen=True)
-class KnownDistinct:
-    """Where the index tells the different values of a column: by statistics, or because it lists them all."""
-
-    by_statistics: KnownValues
-    listed: ListedValues | None
-
-    @property
-    def is_known(self) -> np.ndarray:
-        """Where the values are known: bool of shape (n,)."""
-        return (
-            self.by_statistics.is_known if self.listed is None else self.by_statistics.is_known | self.listed.is_known
-        )
-
-    def over(self, blocks: np.ndarray) -> DistinctValues:
-        """Return the different values of some known blocks: bool of shape (n,)."""
-        values = self.by_statistics.over(blocks & self.by_statistics.is_known)
-        parts = () if self.listed is None else self.listed.over(blocks)
-        return reduce(DistinctValues.joined, map(DistinctValues.of, parts), values)
-
-
-def known_distinct(aggregate: Aggregate, blocks: Blocks, complete: np.ndarray) -> KnownDistinct:
-    """Return the different values of blocks; all rows of `complete` blocks count.
-
-    Soundness: what is listed of a block are the values of all its rows, deleted or not, and no others.
-    """
-    values = known_values(aggregate, blocks, complete)
-    asked = complete & ~values.is_known
-    return KnownDistinct(values, blocks.listed_values(aggregate.argument, asked) if asked.any() else None)
-
-
 class Known(Protocol):
     """The blocks, among n, for which statistics give an aggregate other than MIN and MAX."""
 
@@ -282,7 +250,7 @@ def _known(aggregate: Aggregate, blocks: Blocks, live: np.ndarray) -> Known:
         case Aggregate("sum" | "avg", Field() as field):
             return known_sums(field, blocks, is_complete(live, blocks))
         case Aggregate("count distinct"):
-            return known_distinct(aggregate, blocks, is_complete(live, blocks))
+            return known_values(aggregate, blocks, is_complete(live, blocks))
         case _:
             return KnownCounts(known_counts(aggregate, blocks, live))
 
