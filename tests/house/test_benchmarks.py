@@ -54,7 +54,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 from secateur.demo.s3a import has_s3a
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
-from tests.support.profiles import sweep
+from tests.support.profiles import slow, sweep
 from tests.support.stores.filter_files import hash_values
 from tests.support.stores.local_build import index_here
 from tests.support.stores.memory_store import MemoryStore
@@ -138,6 +138,7 @@ def test_tpch_pruning_keeps_no_less_than_the_ideal(spark: SparkSession, data: Pa
     assert result["notes"] == []
 
 
+@slow
 def test_pruning_rates_are_told_by_technique(spark: SparkSession, data: Path) -> None:
     result = run_json("pruning_rates", data)
     check(result, "pruning_rates")
@@ -416,11 +417,11 @@ def test_contenders_take_turns_without_the_collector() -> None:
 def test_contenders_are_called_for_a_while_before() -> None:
     calls: list[float] = []
 
-    def slow() -> None:
+    def sleepy() -> None:
         calls.append(time.perf_counter())
         time.sleep(0.01)
 
-    (timing,) = race([slow], 1, warming=0.05)
+    (timing,) = race([sleepy], 1, warming=0.05)
     before = len(calls) - len(timing.samples)
     assert before > 1
     assert calls[before] - calls[0] >= 0.05
