@@ -34,6 +34,8 @@ class CountedPlan(Protocol):
     @property
     def limit(self) -> int | None: ...
     @property
+    def is_part(self) -> bool: ...
+    @property
     def complete_blocks(self) -> np.ndarray: ...
 
 
@@ -49,7 +51,7 @@ def answered_in_order(
     if not catalog.keeps_order or not len(wanted):
         return answer
     is_live = np.ones(len(blocks), bool) if touched is None else ~touched[blocks.file]
-    is_all = touched is None and plan.limit is None
+    is_all = touched is None and plan.limit is None and not plan.is_part
     doubts = Doubts(plan.predicate, plan.residuals, blocks, is_live, plan.complete_blocks, is_all, catalog)
     reasons: list[str] = []
     try:

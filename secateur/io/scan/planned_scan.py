@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -115,6 +115,11 @@ class PlannedScan(ScanPlan):
 
     opened: OpenedTable
     origin: Origin
+    is_part: bool = False  # whether live blocks that can hold a match are not in it
+
+    def part(self, positions: np.ndarray) -> Self:
+        """Return the plan of some of its blocks, by their ascending positions."""
+        return replace(self, survivors=self.survivors.take(positions), is_part=True)
 
     def __repr__(self) -> str:
         blocks = self.survivors.blocks

@@ -200,6 +200,7 @@ def _planned(
         ansi=settings.ansi,
         opened=opened,
         origin=origin,
+        is_part=files is not None,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -47,7 +46,7 @@ def found_here(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field
     with contextlib.suppress(OldCalendar, EvaluationError):  # Spark converts the former, and raises the latter itself
         if search.run(SEARCH_BYTES):
             return frame_of(search.ranked.rows.to_batches(), spark_schema(search.ranked.rows.schema), spark)
-    return replace(scan, survivors=scan.survivors.take(search.left))
+    return scan.part(search.left)
 
 
 def frame_of(batches: Sequence[pa.RecordBatch], schema: StructType, spark: SparkSession) -> DataFrame:

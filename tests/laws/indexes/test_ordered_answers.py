@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -112,6 +113,30 @@ def test_c35_aggregates_are_those_of_plain_python(
     with built.index_of(made):
         for condition in asked:
             check_aggregates(made, condition, list(VALUES))
+
+
+@examples(100, shrink=False)
+@given(st.integers(0, 10**6), st.integers(1, 3), builds, leaves(), st.randoms(use_true_random=False))
+def test_a_part_of_a_plan_counts_its_rows_alone(
+    lake: Callable[[int, int], RowLake], seed: int, files: int, built: Built, asked: Asked, chance: Random
+) -> None:
+    """Other blocks of a segment may hold matches too, as where Iceberg reads some of the files only."""
+    made = lake(seed, files)
+    with built.index_of(made):
+        plan = sec.prune(made.table, asked.sql, strict=True)
+        n = len(plan.survivors.blocks)
+        part = plan.part(np.array(sorted(chance.sample(range(n), n // 2)), np.int64))
+        assert part.count() == part.to_arrow().num_rows
+
+
+def test_values_of_blocks_that_are_not_in_a_plan_are_not_counted(tmp_path: Path) -> None:
+    for i in range(4):
+        pq.write_table(pa.table({"k": [(7 * j + 3 * i) % 10 for j in range(10)]}), tmp_path / f"{i}.parquet")
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table, postings={"k": "ordered"})
+    plan = sec.prune(table, "k > 6", strict=True)
+    assert plan.count() == 12
+    assert plan.part(np.array([0, 1])).count() == 6
 
 
 Item = tuple[str, bool, bool]  # column, descending, NULL first

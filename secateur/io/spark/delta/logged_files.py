@@ -86,7 +86,7 @@ def listed(files: LoggedFiles, scan: PlannedScan) -> Reading:
     """
     file = scan.survivors.blocks.file
     ordinals = _ordinals(files, scan.opened.listing.paths)
-    read = replace(scan, survivors=scan.survivors.take(np.flatnonzero(np.isin(file, ordinals))))
+    read = scan.part(np.flatnonzero(np.isin(file, ordinals)))
     of_block = read.survivors.blocks.file
     return Reading(read, lambda answered: ~np.isin(of_block, of_block[~answered]), bool((ordinals >= 0).all()))
 

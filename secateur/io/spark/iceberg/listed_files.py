@@ -106,7 +106,7 @@ def listed(files: DataFiles, scan: PlannedScan) -> Reading:
     """Return what Iceberg reads of a plan, of the files that it has chosen."""
     ordinals = _ordinals(files, scan.opened)
     is_read = np.isin(scan.survivors.blocks.file, ordinals)
-    reading = in_ranges(replace(scan, survivors=scan.survivors.take(np.flatnonzero(is_read))))
+    reading = in_ranges(scan.part(np.flatnonzero(is_read)))
     return replace(reading, is_all=bool((ordinals >= 0).all()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,7 @@ def rest_of(
     reason = _reason(scan, ~answered)
     if not answered.any():
         return Rest(scan, reason=reason)
-    left = replace(scan, survivors=scan.survivors.take(np.flatnonzero(~answered)))
+    left = scan.part(np.flatnonzero(~answered))
     files = scan.survivors.blocks.file[answered]
     return Rest(left, struct.pack(">i", len(known)) + b"".join(known), files, reason=reason)
 
