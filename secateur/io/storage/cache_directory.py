@@ -23,12 +23,20 @@ def memory_cache() -> ByteCache:
 
     Raises ValueError if the variable is not a number of bytes.
     """
-    setting = os.environ.get(MEMORY_VARIABLE, "").strip()
+    return ByteCache(bytes_set(MEMORY_VARIABLE, min(_physical() // MEMORY_SHARE, MOST_MEMORY)))
+
+
+def bytes_set(variable: str, default: int) -> int:
+    """Return the number of bytes in a variable of the environment, or the default if it is not set.
+
+    Raises ValueError if it is not a number of bytes.
+    """
+    setting = os.environ.get(variable, "").strip()
     if not setting:
-        return ByteCache(min(_physical() // MEMORY_SHARE, MOST_MEMORY))
+        return default
     from secateur.io.storage.disk_cache import parse_bytes
 
-    return ByteCache(parse_bytes(setting, MEMORY_VARIABLE))
+    return parse_bytes(setting, variable)
 
 
 def _physical() -> int:

@@ -19,7 +19,8 @@ import pyarrow as pa
 from secateur.index.identity import listing_id
 from secateur.io.scan.kept.fingerprint import fingerprint
 from secateur.io.scan.kept.versions import versions
-from secateur.io.storage.disk_cache import DiskCache, default_directory, parse_bytes
+from secateur.io.storage.cache_directory import bytes_set
+from secateur.io.storage.disk_cache import DiskCache, default_directory
 from secateur.pruning.verdicts import can_be_remembered
 
 if TYPE_CHECKING:
@@ -93,8 +94,7 @@ def _cache() -> DiskCache | None:
 
     None without a number of bytes, and without a place. Raises ValueError if it is not a number.
     """
-    setting = os.environ.get(BYTES_VARIABLE, "").strip()
-    most = parse_bytes(setting, BYTES_VARIABLE) if setting else 0
+    most = bytes_set(BYTES_VARIABLE, 0)
     chosen, default = os.environ.get(DIRECTORY_VARIABLE, "").strip(), default_directory()
     if not most or not (chosen or default):
         return None

@@ -8,7 +8,6 @@ the session beyond its zone, mode and case: what Spark evaluates, and constants 
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Generic, TypeVar
 from secateur.forks import lock_for
 from secateur.io.scan.kept.verdict_memory import MEMORY, is_sharing, most_bytes
 from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.storage.cache_directory import bytes_set
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.stages.survivors import LeftSegments
@@ -96,12 +96,7 @@ def most_plan_bytes() -> int:
 
     Raises ValueError if the variable is not a number of bytes.
     """
-    setting = os.environ.get(BYTES_VARIABLE, "").strip()
-    if not setting:
-        return MOST_BYTES
-    from secateur.io.storage.disk_cache import parse_bytes
-
-    return parse_bytes(setting, BYTES_VARIABLE)
+    return bytes_set(BYTES_VARIABLE, MOST_BYTES)
 
 
 def can_keep_plans() -> bool:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy, strings, truths
 from secateur.forks import lock_for
+from secateur.io.storage.cache_directory import bytes_set
 from secateur.io.tables.listing import Listing
 from secateur.pruning.predicate.bound import Field, Within, all_leaves, columns
 from secateur.pruning.predicate.nodes import Predicate
@@ -45,12 +46,7 @@ def most_bytes() -> int:
 
     Raises ValueError if the variable is not a number of bytes.
     """
-    setting = os.environ.get(BYTES_VARIABLE, "").strip()
-    if not setting:
-        return MOST_BYTES
-    from secateur.io.storage.disk_cache import parse_bytes
-
-    return parse_bytes(setting, BYTES_VARIABLE)
+    return bytes_set(BYTES_VARIABLE, MOST_BYTES)
 
 
 def is_sharing() -> bool:
