@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.scan.in_order import answered_in_order
+from secateur.io.scan.in_order import ROWS, answered_in_order
 from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.waves import wave, wave_sizes
 from secateur.pruning.aggregates.answers import (
-    COUNT,
     EXTREMES,
     TOTALS,
     Aggregate,
@@ -87,7 +86,7 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
     Raises as :func:`aggregated` does.
     """
     blocks = plan.survivors.blocks
-    with_count = [*asked, _ROWS]  # a group is one that has rows
+    with_count = [*asked, ROWS]  # a group is one that has rows
     live = _known_rows(plan, asked)
     unread, results = grouped_by_statistics(with_count, blocks, live, BlockGroups.of(by, blocks))
     if len(unread):
@@ -109,9 +108,6 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
     names_of_groups = [pa.field(str(field), field.type) for field in by]
     counted = _counts(len(blocks), len(unread))
     return pa.Table.from_arrays([*keys, *columns], schema=pa.schema([*names_of_groups, *_fields(asked)], counted))
-
-
-_ROWS = Aggregate(COUNT, None, "")
 
 
 def _known_rows(plan: PlannedScan, asked: Sequence[Aggregate]) -> np.ndarray:
