@@ -10,6 +10,8 @@ from importlib import import_module
 from random import Random
 from unittest.mock import patch
 
+from hypothesis import strategies as st
+
 Values = Sequence[float]
 LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
     "pruning.stages.first_rows": {"FEW_ROWS": [-1, 5], "MOST_GROUPS": [0, 1], "MOST_WAVES": [0, 1], "MOST_ROWS": [3]},
@@ -54,9 +56,13 @@ LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
 }
 
 
+LOWERED = st.tuples(st.integers(0, 10**6), st.sampled_from([0.0, 0.0, 0.3]))  # a seed, and a share of the limits
+
+
 @contextmanager
-def low_limits(chance: Random, share: float) -> Iterator[None]:
+def low_limits(seed: int, share: float) -> Iterator[None]:
     """Lower about a share of all limits to one of their values; each is used in its own module alone."""
+    chance = Random(seed)
     with ExitStack() as stack:
         for module, limits in LIMITS.items():
             for name, values in limits.items():
