@@ -19,7 +19,7 @@ from secateur.io.tables.open import Moment, as_table, open_at
 from secateur.io.tables.table import Table
 from secateur.plan_log import log_plan
 from secateur.pruning.order import OrderItem
-from secateur.pruning.predicate.nodes import Predicate, SemiJoin, Sql, Truth
+from secateur.pruning.predicate.nodes import VARIABLE, Predicate, SemiJoin, Sql, Truth
 from secateur.pruning.reporters import add_reporter
 from secateur.scan import Scan
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from secateur.keys import Keys, On
 
 MOST_REMEMBERED = 2_000  # characters of the longest predicate text whose nodes are cached
-OWN_FUNCTION = "has_token"  # unknown to Spark: a text that has it is printed from its tree for Spark
+OF_TREE = ("has_token", VARIABLE)  # of a text with one of these, Spark gets what its tree prints: it does not know the
+# first, and would put the value of a variable in place of the other
 DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
 
 add_reporter(log_plan)
@@ -400,7 +401,7 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
     match predicate:
         case str():
             tree = _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate)
-            return tree, tree if OWN_FUNCTION in predicate.lower() else predicate
+            return tree, tree if any(part in predicate.lower() for part in OF_TREE) else predicate
         case Predicate():
             return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column") or _is_a(
