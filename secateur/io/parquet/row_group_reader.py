@@ -147,13 +147,25 @@ class RowGroupReader(Generic[OpenFile]):
         return int(counts[row_group])
 
     def _all_batches(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        reader = self.opened.reader
+        """Yield all rows of row groups as pyarrow reads them.
+
+        It leaves out rows without an error if a list is the only row of a row group and its first page is empty.
+        """
+        reader, wanted = self.opened.reader, int(self.opened.row_count[list(row_groups)].sum())
+        left = wanted
         try:
             if isinstance(self.file, ObjectFile):
                 self.file.read_ahead(self._chunks(row_groups, names))
-            yield from reader.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=names, use_threads=False)
+            for batch in reader.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=names, use_threads=False):
+                left -= batch.num_rows
+                yield batch
         except (pa.ArrowException, OSError) as error:
             raise trouble(f"cannot read {_numbered(row_groups)} of {self.path}", error, InvalidParquet) from None
+        if left:
+            raise InvalidParquet(
+                f"cannot read {_numbered(row_groups)} of {self.path}: pyarrow finds {wanted - left:,} of its "
+                f"{wanted:,} rows in the columns {', '.join(names)}: use plan.to_spark(spark, via='native')"
+            )
 
     def _reads_pages(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether to read the selected rows by pages: page locations are known, and the rows are few enough."""

@@ -5,6 +5,7 @@ Modules that only reading needs are imported by the functions that read, so that
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -279,12 +280,19 @@ class PlannedScan(ScanPlan):
         pairs = ((now.size, then.size), (now.stamp, then.stamp), (now.witness, then.witness))
         return all(bool((new[at] == old[in_plan]).all()) for new, old in pairs)
 
-    def means_the_same(self, *, ansi: bool) -> bool:
-        """Return whether the predicate has the plan's meaning also in a session with (or without) ANSI mode."""
-        zone, asked = known_zone(self.session_time_zone), self.origin
-        here = Binder(self.opened.binding_schema, zone, asked.settings.case_sensitive, self.ansi)
+    def means_the_same(self, *, ansi: bool, session_time_zone: str) -> bool:
+        """Return whether the predicate has the plan's meaning also in a session of this mode and time zone."""
+        settings, now = self.origin.settings, dt.datetime.now(dt.UTC)
+
+        def meaning(zone: str, ansi: bool) -> Predicate:
+            fold = None if settings.value_of is None else partial(settings.value_of, zone, ansi)
+            schema, case_sensitive = self.opened.binding_schema, settings.case_sensitive
+            return bound_by(
+                self.origin.predicate, Binder(schema, known_zone(zone), case_sensitive, ansi, now=now, fold=fold)
+            )
+
         try:
-            return bound_by(asked.predicate, here) == bound_by(asked.predicate, replace(here, ansi=ansi))
+            return meaning(self.session_time_zone, self.ansi) == meaning(session_time_zone, ansi)
         except SecateurError:  # the predicate is rejected there
             return False
 

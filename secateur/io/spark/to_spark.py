@@ -208,8 +208,12 @@ def _read_by_iceberg(scan: PlannedScan, spark: SparkSession) -> DataFrame | None
 
 
 def _require_time_zone(scan: PlannedScan, spark: SparkSession) -> None:
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    if zone != scan.session_time_zone and any(pa.types.is_timestamp(field.type) for field in scan.opened.schema):
+    """Raise StalePlan if the table has times, or if the predicate has another meaning in this session's time zone."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    if zone == scan.session_time_zone:
+        return
+    has_times = any(pa.types.is_timestamp(field.type) for field in scan.opened.schema)
+    if has_times or not scan.means_the_same(ansi=scan.ansi, session_time_zone=zone):
         raise StalePlan(
             f"the plan was made for the session time zone {scan.session_time_zone}, this session has {zone}: "
             f"pass session_time_zone={zone!r} to prune()"
@@ -218,7 +222,9 @@ def _require_time_zone(scan: PlannedScan, spark: SparkSession) -> None:
 
 def _require_mode(scan: PlannedScan, spark: SparkSession) -> None:
     """Raise StalePlan if the predicate has another meaning in this session, which will apply it again."""
-    if scan.ansi != is_ansi(spark) and not scan.means_the_same(ansi=not scan.ansi):
+    if scan.ansi != is_ansi(spark) and not scan.means_the_same(
+        ansi=not scan.ansi, session_time_zone=scan.session_time_zone
+    ):
         raise StalePlan(
             f"the plan was made for ansi={scan.ansi}, and {brief(scan.written)} means something else in this session: "
             f"pass ansi={not scan.ansi} to prune()"

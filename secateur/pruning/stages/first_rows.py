@@ -9,7 +9,8 @@ rows come after T, or are NULL. NULLs that come last are after T. Where they com
 as it is, unless the predicate is TRUE on no NULL.
 
 If the order has one column only, rows with equal values may stand in for each other. So the n best certain rows are
-enough, with the rows before T that are not certain.
+enough, with the rows before T that are not certain. Where the search for certain rows was given up, those that it has
+not come to may stand before T as well, and count as not certain.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ def prune_first_rows(query: Query, survivors: Survivors) -> Survivors:
         return survivors
     segments = query.catalog.ordered(column.field, blocks)
     groups = _groups(query, column, survivors) if segments else []
-    certain = [(segment, _certain(segment, groups, column, query.limit)) for segment in segments]
+    certain = [_certain(segment, groups, column, query.limit) for segment in segments]
     first = _first(certain, column, query.limit)
     if first is None:
         return survivors
     restricted = known_blocks(segments, len(blocks)) & ~_may_hold_first_nulls(query, column, survivors)
-    rows = _rows(query, survivors, first, restricted, groups, segments)
+    rows = _rows(query, survivors, first, restricted, certain)
     boundary = earlier(column, survivors.boundary, Boundary(VALUES, first.last))
     if rows is None:
         return replace(survivors, boundary=boundary)
@@ -108,19 +109,32 @@ def _groups(query: Query, column: OrderColumn, survivors: Survivors) -> list[_Gr
     return groups
 
 
-def _certain(segment: OrderedSegment, groups: Sequence[_Group], column: OrderColumn, n: int) -> ValueEntries:
-    """Return up to n certain rows of a segment, the best ones of each group."""
-    parts = [ValueEntries(*(np.zeros((3, 0), np.int64)))]
+@dataclass(frozen=True)
+class _Certain:
+    """Certain rows of a segment, the best ones of each group."""
+
+    segment: OrderedSegment
+    entries: ValueEntries
+    has_best: np.ndarray  # bool: of which of its blocks the n best rows, or all that match, are among them
+
+
+def _certain(segment: OrderedSegment, groups: Sequence[_Group], column: OrderColumn, n: int) -> _Certain:
+    """Return the n best certain rows of a segment in each group, or as many as a few pages have."""
+    parts, has_best = [ValueEntries(*(np.zeros((3, 0), np.int64)))], np.zeros(len(segment.is_known), bool)
     for group in groups:
-        if group.blocks[segment.positions].any():
-            missing = n
+        of_group = group.blocks[segment.positions]
+        if of_group.any():
+            missing, is_given_up = n, False
             for number, entries in enumerate(group.entries(segment, descending=column.descending)):
                 best = entries.take(slice(-missing, None) if column.descending else slice(missing))
                 parts.append(best)
                 missing -= len(best.heads)
-                if not missing or number == MOST_WAVES:
+                is_given_up = bool(missing) and number == MOST_WAVES
+                if not missing or is_given_up:
                     break
-    return ValueEntries(*map(np.concatenate, zip(*parts, strict=True)))
+            if not is_given_up:
+                has_best |= of_group
+    return _Certain(segment, ValueEntries(*map(np.concatenate, zip(*parts, strict=True))), has_best & segment.is_known)
 
 
 @dataclass(frozen=True)
@@ -132,14 +146,14 @@ class _First:
     last: Keys  # one
 
 
-def _first(certain: Sequence[tuple[OrderedSegment, ValueEntries]], column: OrderColumn, n: int) -> _First | None:
+def _first(certain: Sequence[_Certain], column: OrderColumn, n: int) -> _First | None:
     """Return the n best certain rows of all segments; None where there are fewer."""
-    if sum(len(entries.heads) for _, entries in certain) < n:
+    if sum(len(part.entries.heads) for part in certain) < n:
         return None
-    keys = concatenate([segment.keys_of(entries.heads) for segment, entries in certain])
+    keys = concatenate([part.segment.keys_of(part.entries.heads) for part in certain])
     order = np.lexsort(tuple(reversed(keys.words)))
     chosen = (order[::-1] if column.descending else order)[:n]
-    block, row = (np.concatenate([entries[i] for _, entries in certain])[chosen] for i in (1, 2))
+    block, row = (np.concatenate([part.entries[i] for part in certain])[chosen] for i in (1, 2))
     return _First(block, row, keys.take(chosen[-1:]))
 
 
@@ -157,22 +171,20 @@ def _rows(
     survivors: Survivors,
     first: _First,
     restricted: np.ndarray,
-    groups: Sequence[_Group],
-    segments: Sequence[OrderedSegment],
+    certain: Sequence[_Certain],
 ) -> RowRanges | None:
     """Return the rows of every block that may be needed, all of those not restricted; None where they are too many."""
     assert query.order is not None, "the stage runs only where has_first_values"
     blocks, column = survivors.blocks, query.order.first
     is_certain = np.zeros(len(blocks), bool)
     if len(query.order.columns) == 1:
-        for group in groups:
-            is_certain |= group.blocks
-        is_certain &= known_blocks(segments, len(blocks))
+        for part in certain:
+            is_certain[part.segment.positions] = part.has_best
     block, row = [first.block], [first.row]
     looked_at = restricted & ~is_certain
     if looked_at.any():
         before = _up_to(first.last.at(0), column, ties=len(query.order.columns) > 1)
-        some = [segment for segment in segments if looked_at[segment.positions].any()]
+        some = [part.segment for part in certain if looked_at[part.segment.positions].any()]
         if sum(segment.most_within(before) for segment in some) > MOST_ENTRIES:
             return None
         for segment in some:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -216,6 +217,12 @@ def test_every_part_of_the_question_counts(lake: Lake, kept: Path) -> None:
     assert ids(sec.prune(table, SOME).to_arrow(["rid"])) == lake.matching(SOME)
     new = lake.files["new.parquet"]["rid"].to_pylist()
     assert ids(sec.prune(table, SOME, since=since).to_arrow()) == [rid for rid in lake.matching(SOME) if rid in new]
+
+
+def test_c52_a_part_of_a_plan_is_another_question(lake: Lake, kept: Path) -> None:
+    plan = sec.prune(sec.open_table(lake.root), SOME)
+    whole, part = plan.count(), plan.part(np.array([0]))
+    assert plan.to_arrow().num_rows == whole > part.count() == part.to_arrow().num_rows
 
 
 def test_literals_in_a_zone(tmp_path: Path, kept: Path) -> None:

@@ -81,6 +81,7 @@ class Built:
     segment_blocks: int
     most_values: int  # of a block; the values of one with more are unknown
     few_entries: int
+    most_waves: int  # of pages that are looked at for a row
 
     @contextmanager
     def index_of(self, lake: RowLake) -> Iterator[None]:
@@ -88,6 +89,8 @@ class Built:
             small(*self.limit),
             patch.object(row_sketch, "MOST_VALUES", self.most_values),
             patch.object(in_order, "FEW_ENTRIES", self.few_entries),
+            patch.object(in_order, "MOST_WAVES", self.most_waves),
+            patch.object(first_rows, "MOST_WAVES", self.most_waves),
         ):
             sec.build_index(lake.table, postings=self.postings, segment_blocks=self.segment_blocks)
             yield
@@ -100,6 +103,7 @@ builds = st.builds(
     segment_blocks=st.sampled_from([3, 1000]),
     most_values=st.sampled_from([19, row_sketch.MOST_VALUES]),
     few_entries=st.sampled_from([0, in_order.FEW_ENTRIES]),
+    most_waves=st.sampled_from([0, 2, first_rows.MOST_WAVES]),
 )
 
 
@@ -350,6 +354,19 @@ def test_rows_that_may_match_stay_before_those_that_do(tmp_path: Path) -> None:
     assert plan.to_arrow()["x"].to_pylist() == [1, 3]
     spans = [span for block in plan.blocks["row_ranges"].to_pylist() for span in block]
     assert sum(span["stop"] - span["start"] for span in spans) == 4  # 3 and 10 match; 1 and 2 may
+
+
+@pytest.mark.parametrize(("order", "sign"), [("x", 1), ("x DESC", -1)])
+def test_rows_before_which_a_search_was_given_up_stay(tmp_path: Path, order: str, sign: int) -> None:
+    """The first values of a segment match on no row, and its only match lies behind the pages that are looked at."""
+    write(tmp_path, "a", x=[sign * i for i in range(10)], y=[0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
+    write(tmp_path, "b", x=[sign * i for i in range(100, 110)], y=[1, 0] * 5)
+    table = sec.open_table(str(tmp_path))
+    with small(1, 16, 1 << 11), patch.object(first_rows, "MOST_WAVES", 0):
+        sec.build_index(table, postings={"x": "ordered", "y": "ordered"}, segment_blocks=5)
+        assert sec.describe_index(table).segments == 2
+        plan = sec.prune(table, "y = 1", order_by=order, limit=1, strict=True)
+    assert plan.to_arrow()["x"].to_pylist() == [sign * 5]
 
 
 def test_a_zero_is_read_for_its_sign(tmp_path: Path) -> None:

@@ -77,14 +77,15 @@ def forget_answers() -> None:
 def _cache_for(plan: PlannedScan) -> DiskCache | None:
     """Return where answers are kept; None if they are not, or not those of this plan.
 
-    A plan with keys is left out because keys may be many, one with an audit because it asks for reads; and a condition
-    that is too long, or that only Spark can evaluate, which may be random or depend on the time of the query.
+    A plan with keys is left out because keys may be many, one with an audit because it asks for reads, a part of a plan
+    because its key is that of the whole; and a condition that is too long, or that only Spark can evaluate, which may
+    be random or depend on the time of the query.
     """
     if not os.environ.get(BYTES_VARIABLE, "").strip():
         return None
     settings = plan.origin.settings
     asks_anew = not settings.use_verdicts or settings.semi_join is not None or plan.report.audit is not None
-    if asks_anew or not len(plan.survivors.blocks) or not can_be_remembered(plan.predicate):
+    if asks_anew or plan.is_part or not len(plan.survivors.blocks) or not can_be_remembered(plan.predicate):
         return None
     return _cache()
 
