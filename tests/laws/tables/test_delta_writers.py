@@ -169,6 +169,19 @@ def test_statistics_prune_files(tmp_path: Path) -> None:
         assert plan.report.stages[0].name == "files" and plan.report.stages[0].after.files == 1, predicate
 
 
+def test_c8_columns_beyond_those_with_statistics(tmp_path: Path) -> None:
+    """A log has statistics of the first 32 columns: of the others bounds and NULL counts are unknown, and not none."""
+    for i in range(3):
+        data = pa.table({f"c{j:02}": pa.array([i, None if i == 1 else i + 1], pa.int64()) for j in range(34)})
+        deltalake.write_deltalake(str(tmp_path), data, mode="append")
+    handle = sec.open_table(tmp_path)
+    for column, files in (("c00", 1), ("c31", 1), ("c32", 3), ("c33", 3)):
+        for predicate, values in ((f"{column} = 0", [0]), (f"{column} IS NULL", [None]), (f"{column} > 2", [3])):
+            plan = sec.prune(handle, predicate)
+            assert plan.to_arrow([column])[column].to_pylist() == values
+            assert plan.report.stages[0].after.files == files, predicate
+
+
 def test_a_vacuumed_file_is_missed_by_name(tmp_path: Path) -> None:
     for i in range(2):
         deltalake.write_deltalake(str(tmp_path), pa.table({"rid": [i]}), mode="append")

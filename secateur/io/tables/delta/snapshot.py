@@ -23,7 +23,7 @@ from secateur.io.tables.delta.actions import PARSED, vector_ids
 from secateur.io.tables.delta.data_file import DeltaReader, Naming
 from secateur.io.tables.delta.deletion_vectors import read_vectors, require_pyroaring, vector_of
 from secateur.io.tables.delta.listing import DeltaListing, of_delta
-from secateur.io.tables.delta.log_state import LogState, are_ascending
+from secateur.io.tables.delta.log_state import LogState
 from secateur.io.tables.delta.metadata_tables import DeltaTables
 from secateur.io.tables.field_ids import naming_of
 from secateur.io.tables.file_rows import Delivery
@@ -108,11 +108,10 @@ class DeltaSnapshot:
     fresh_listing = listing
 
     def _listed(self, zone: dt.tzinfo) -> DeltaListing:
-        files = self.logged
-        metadata = self.state.metadata
+        files, metadata = self.state.files, self.state.metadata
         vectors = files["vector"].combine_chunks()
         return DeltaListing(
-            paths=files["path"].combine_chunks(),
+            paths=self.state.paths,
             size=files["size"].to_numpy(),
             stamp=files["modified"].to_numpy() * _MILLISECOND,
             witness=np.zeros(len(files), np.int64),  # data files are never written twice
@@ -123,12 +122,6 @@ class DeltaSnapshot:
             vectors=vectors if vectors.null_count < len(vectors) else None,
             read_positions=self._positions,
         )
-
-    @cached_property
-    def logged(self) -> pa.Table:
-        """The live files as the log has them, in the order of the listing; columns as in `changes_schema`."""
-        files = self.state.files
-        return files if are_ascending(files["path"]) else files.take(pc.sort_indices(files["path"]))
 
     def kept_manifests(self) -> None:
         """None: the log is read from its own files."""

@@ -15,7 +15,7 @@ import pytest
 import secateur as sec
 from secateur.io.tables.delta import actions
 from secateur.io.tables.delta.actions import BLOCK_BYTES, PARSED, LogReader, changes_schema, json_changes, table_actions
-from secateur.io.tables.delta.log_state import reconciled
+from secateur.io.tables.delta.live_files import reconciled
 from tests.support.formats.delta_tables import LoggedTable, numbered
 
 
@@ -60,7 +60,7 @@ def test_changes_lie_together_or_not() -> None:
         {"path": "a", "is_add": False},
         {"path": "a", "is_add": True},
     ]
-    assert reconciled([changes], changes_schema(()))["path"].to_pylist() == ["b", "a"]
+    assert reconciled([changes], changes_schema(()))["path"].to_pylist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("paths", [["a", "b", "c"], ["c", "a", "b"], ["a", "a", "b"]])
