@@ -17,10 +17,10 @@ from secateur.io.scan.planned_scan import ExecutorsFor, Settings
 from secateur.io.scan.planning import plan_scan
 from secateur.io.tables.open import Moment, as_table, open_at
 from secateur.io.tables.table import Table
-from secateur.plan_log import log_plan
+from secateur.plan_log import log_plan, log_read
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.nodes import Predicate, SemiJoin, Sql, Truth
-from secateur.pruning.reporters import add_reporter
+from secateur.pruning.reporters import add_reporter, listen_to_reads
 from secateur.scan import Scan
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ OWN_FUNCTION = "has_token"  # unknown to Spark: a text that has it is printed fr
 DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
 
 add_reporter(log_plan)
+listen_to_reads(log_read)
 
 
 def open_table(

@@ -174,3 +174,37 @@ def test_the_command(lake: Path, log: Path, tmp_path: Path) -> None:
     assert "<b>" not in page.read_text()
     assert "http" not in page.read_text()
     assert run(main, ["workload", "--log", str(tmp_path / "nothing")]).exit_code == 2
+
+
+def test_an_ideal_index_reads_what_held_a_match(lake: Path, log: Path, tmp_path: Path) -> None:
+    """By the share in what reads have told; the page, the text and the JSON have it."""
+    blocks = sec.prune(str(lake), "id % 50 = 7").blocks.to_pylist()  # each row group has ten rows
+    held = [block["bytes"] for block in blocks if (int(block["file"][0]) * 10 + block["row_group"]) % 5 == 0]
+    unknown = sec.workload(str(lake))
+    assert [use.ideal_bytes for use in unknown.shapes] == [None]
+    assert (unknown.bytes_judged, unknown.ideal_bytes) == (0, 0)
+    plan = sec.prune(str(lake), "id % 50 = 7")
+    assert plan.to_arrow().num_rows == plan.count() == 8
+    (use,) = sec.workload(str(lake)).shapes
+    every = sum(block["bytes"] for block in blocks)
+    assert (use.plans, use.bytes_read) == (2, 2 * every)
+    assert (use.bytes_judged, use.bytes_matched, use.ideal_bytes) == (2 * every, 2 * sum(held), 2 * sum(held))
+    sec.prune(str(lake), "id = -1")
+    nothing, workload = sec.workload(str(lake)).shapes[1], sec.workload(str(lake))
+    assert (nothing.bytes_read, nothing.ideal_bytes) == (0, 0)
+    assert (workload.plans, workload.unreadable, workload.ideal_bytes) == (3, 0, 2 * sum(held))
+    assert workload.bytes_judged == 2 * every
+    run = CliRunner().invoke
+    parsed = json.loads(run(main, ["workload", str(lake), "--json"]).stdout)
+    assert (parsed["ideal_bytes"], parsed["shapes"][0]["ideal_bytes"]) == (2 * sum(held), 2 * sum(held))
+    assert "an ideal index would read" in run(main, ["workload", str(lake)]).output
+    assert f'data-unit="ideal" data-count="{2 * sum(held)}"' in workload_page(workload)
+
+
+def test_reads_whose_plans_are_not_in_the_log_are_no_shapes(lake: Path, log: Path) -> None:
+    """A log may have been moved away in between."""
+    plan = sec.prune(str(lake), "id % 50 = 7")
+    log.unlink()
+    plan.to_arrow()
+    assert "matched" in records(log)[0]
+    assert sec.workload(str(lake)).shapes == ()

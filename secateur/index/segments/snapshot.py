@@ -109,7 +109,7 @@ def encode_snapshot(
     writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, files.count])
     if files.base is not None and files.at is not None:
         writer.add("in-base", [files.at])
-    writer.add("paths", text_parts(files.own_files.path))
+    writer.add("paths", text_parts(files.own_ordered_paths))
     writer.add("files", [*stored_arrays(files.own_files, files.own_rank), files.own_after])
     for chunk, stored in segments.directory.items():
         writer.add(f"where/{written_name(chunk)}", [stored.at, stored.size, stored.crc])
