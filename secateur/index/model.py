@@ -23,6 +23,7 @@ class StoredFile:
     name: str
     size: int
     modified: float  # seconds since the epoch
+    tag: str = ""  # tells it from another of its size and time in its place, on stores that have tags
 
 
 class Store(Protocol):

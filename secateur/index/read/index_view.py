@@ -481,8 +481,8 @@ def open_catalog(
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
     """Return the snapshot with the highest number, or None where there is no index. Raises IndexFault.
 
-    A snapshot read before comes from the cache. Its key includes file size and time, because numbers restart after an
-    index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
+    A snapshot read before comes from the cache. Its key includes the file's size, time and tag, because numbers restart
+    after an index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
     """
     file = last_snapshot_file(store)
     while file is not None:
