@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from tests.support.enabled_session import SWITCH, enabled, plan_of, pruning, require_same
+from tests.support.enabled_session import SWITCH, enabled, plan_of, pruning, require_same, settings
 from tests.support.formats.iceberg_spark import metadata_file
 from tests.support.profiles import examples
 
@@ -29,19 +28,6 @@ SPLIT = "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled"
 DYNAMIC = "spark.sql.optimizer.dynamicPartitionPruning."
 EVERY_JOIN = {f"{DYNAMIC}reuseBroadcastOnly": "false", f"{DYNAMIC}useStats": "false"}
 EVERY_JOIN |= {f"{DYNAMIC}fallbackFilterRatio": "1000"}  # values of a join filter without a broadcast
-
-
-@contextmanager
-def settings(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
-    """The session with other settings."""
-    before = {key: spark.conf.get(key, None) for key in chosen}
-    for key, value in chosen.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, was in before.items():
-            spark.conf.unset(key) if was is None else spark.conf.set(key, was)
 
 
 @pytest.fixture(scope="module")
