@@ -1,7 +1,7 @@
 """Evaluation: which outcomes a bound predicate can have over each of n units.
 
-A predicate is folded from its leaves' outcomes by Kleene's tables on sets (:mod:`secateur.pruning.outcomes`). Leaves
-are evaluated over all units in one call; nothing here holds state, so threads can share it.
+A predicate is folded from its leaves' outcomes by Kleene's tables on sets (:mod:`secateur.pruning.bounds.outcomes`).
+Leaves are evaluated over all units in one call; nothing here holds state, so threads can share it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from secateur.pruning import interval as intervals
-from secateur.pruning import outcomes as sets
-from secateur.pruning.gaps import reaches
+from secateur.pruning.bounds import outcomes as sets
+from secateur.pruning.bounds.gaps import reaches
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.zones import Zones, may_be_nan
 from secateur.pruning.interval import Interval, at_least
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import (
     Apply,
     Compared,
@@ -43,9 +45,7 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
-from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import NAN_KEY
 
 CHUNK = 1 << 16  # units: a chunk that a leaf reads several times stays in a core's cache

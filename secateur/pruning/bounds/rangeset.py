@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import binaries
-from secateur.pruning.outcomes import FALSE, TRUE, of_sides
-from secateur.pruning.threshold_grid import ThresholdGrid
+from secateur.pruning.bounds.outcomes import FALSE, TRUE, of_sides
+from secateur.pruning.bounds.threshold_grid import ThresholdGrid
 from secateur.values import (
     FEW_THRESHOLDS,
     INT64_MAX,

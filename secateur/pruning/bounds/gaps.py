@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from secateur.pruning.outcomes import TRUE
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.outcomes import TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import Keys, Kind
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.pruning import rangeset, threshold_grid
-from secateur.pruning.outcomes import FALSE, TRUE
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds import rangeset, threshold_grid
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import (
     INT64_MAX,
     INT64_MIN,
