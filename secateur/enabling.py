@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from secateur.api import is_index_enabled, open_table
+from secateur.api import open_table
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.plan_log import log_to
 from secateur.scan import Scan
+from secateur.session_settings import is_index_enabled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from secateur.io.spark.to_spark import descriptors
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.partitions import Partitions
-from secateur.pruning.outcomes import EVERYTHING
+from secateur.pruning.bounds.outcomes import EVERYTHING
 from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.stages.survivors import Survivors
 from secateur.scan import Scan

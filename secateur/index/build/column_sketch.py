@@ -24,7 +24,7 @@ from secateur.index.zones.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Operand
 from secateur.pruning.predicate.bound import fields as fields_of
-from secateur.pruning.row_values import UnknownValue, known_values, other_texts
+from secateur.pruning.rows.row_values import UnknownValue, known_values, other_texts
 from secateur.values import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26

@@ -22,7 +22,7 @@ from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
-from secateur.pruning.rows import matching_rows
+from secateur.pruning.rows.truth import matching_rows
 
 BATCH_BYTES = 16 << 20  # maximum size of a batch that is handed on
 

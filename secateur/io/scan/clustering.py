@@ -21,11 +21,11 @@ from secateur.index.zones.sort_key import parse_sort_key, tuple_column
 from secateur.io.scan.inspection import every_block
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.open import as_table
+from secateur.pruning.bounds.zones import Zones, unbounded
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.zones import Zones, unbounded
 from secateur.ragged import greatest_between
 from secateur.values import kind_of, less
 

@@ -32,7 +32,7 @@ from secateur.io.tables.file_rows import FileBlocks, FileRows
 from secateur.pruning.predicate.bound import summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
-from secateur.pruning.row_values import Rows, UnknownValue, other_texts
+from secateur.pruning.rows.row_values import Rows, UnknownValue, other_texts
 from secateur.values import keys_of
 
 MOST_DRAWN = 4  # values of a column that a block contributes to random predicates

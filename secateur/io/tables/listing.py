@@ -18,9 +18,9 @@ from secateur.index.identity import listing_id
 from secateur.index.read.coverage import NamesOnly
 from secateur.index.zones import zonemap
 from secateur.io.tables.partitions import Partitions, null_counts
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.binding.resolve import left_to_spark
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
 METADATA = "_metadata"  # Spark's hidden column of files

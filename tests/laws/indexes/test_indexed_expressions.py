@@ -18,7 +18,7 @@ from secateur.errors import EvaluationError, InvalidOption, UnknownColumn
 from secateur.index.build.tasks import run_in_process
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.maintain.audit import compared
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
 from secateur.pruning.predicate.indexed.upper_by_lower import lower_of_upper
 from secateur.values import Kind
 from tests.support.checks.laws import check_table

@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
+from secateur.pruning.bounds.outcomes import TRUE
 from secateur.pruning.evaluate import evaluate, may_match
-from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import everything_in, is_supported
 from secateur.pruning.predicate.nodes import Or, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.expression_checks import (
     Asked,
     Groups,

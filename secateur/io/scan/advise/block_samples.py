@@ -27,13 +27,13 @@ from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.explain.advice import Amount
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
-from secateur.pruning.row_values import column
-from secateur.pruning.rows import possible_rows, truth
+from secateur.pruning.rows.row_values import column
+from secateur.pruning.rows.truth import possible_rows, truth
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks
 from secateur.values import kind_of

@@ -18,8 +18,8 @@ from secateur.io.tables.delta.live_files import rows_of_column
 from secateur.io.tables.delta.schema import TableMetadata
 from secateur.io.tables.delta.statistics import LoggedStatistics, bounded_columns, from_structs, from_texts
 from secateur.io.tables.listing import METADATA, DeleteCounts, Listing
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from secateur.values import kind_of, ordered_kind
 
 ReadPositions = Callable[["DeltaListing", np.ndarray], "list[np.ndarray] | None"]

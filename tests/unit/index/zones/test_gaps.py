@@ -26,9 +26,9 @@ from secateur.index.zones.gaps import (
     spared,
     widest_gaps,
 )
-from secateur.pruning import rangeset
-from secateur.pruning.gaps import reaches
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.gaps import reaches
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, is_float, keys_of, kind_of
 from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
 from tests.support.profiles import examples

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.functions import clocks, temporal
 from secateur.pruning.functions.registry import RULES
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Function, Interval, at_least, constant, key_range, points
-from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of
 
 if TYPE_CHECKING:

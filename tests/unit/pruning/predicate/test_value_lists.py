@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Within, leaves
@@ -27,7 +27,7 @@ from secateur.pruning.predicate.python_values import literal
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.predicate.value_lists import FEW, ValueList, listed
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.bound_form import bound_form
 from tests.support.checks.oracle import ask
 from tests.support.drawn.strategies import BINARIES, DAYS, MOMENTS, TEXTS

@@ -24,12 +24,12 @@ from pyspark.errors import PySparkException
 import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Is, Literal, Not, Opaque, Or, Predicate
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.oracle import ask
 from tests.support.drawn.strategies import (
     KINDS,
