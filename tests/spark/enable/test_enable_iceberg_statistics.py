@@ -51,10 +51,15 @@ def told(frame: DataFrame) -> dict[str, tuple[str | None, ...]]:
     return {
         name: tuple(
             str(part.get()) if part.isDefined() else None
-            for part in (each.get().distinctCount(), each.get().nullCount(), each.get().min(), each.get().max())
+            for part in (
+                statistic.get().distinctCount(),
+                statistic.get().nullCount(),
+                statistic.get().min(),
+                statistic.get().max(),
+            )
         )
-        for name, each in known.items()
-        if each.isDefined()
+        for name, statistic in known.items()
+        if statistic.isDefined()
     }
 
 
