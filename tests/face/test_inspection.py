@@ -37,6 +37,7 @@ from secateur.cli import main
 from secateur.cli.tables import TABLES
 from secateur.index.model import BuildOptions, FilterOption
 from tests.support.formats.iceberg_deletes import delete_positions
+from tests.support.profiles import takes_seconds
 from tests.support.stores.local_build import index_here
 
 SCHEMA = Schema(
@@ -393,6 +394,7 @@ def test_commands_choose_a_snapshot(events: Table) -> None:
     assert run("prune", place, "TRUE", "--count").stdout == "58\n"
 
 
+@takes_seconds
 def test_commands_find_a_catalog(events: Table, tmp_path: Path) -> None:
     settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/c.db", "WAREHOUSE": f"file://{tmp_path}/w"}
     environment = {f"PYICEBERG_CATALOG__INSPECTED__{name}": value for name, value in settings.items()}

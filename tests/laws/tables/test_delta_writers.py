@@ -15,7 +15,7 @@ import pytest
 import secateur as sec
 from secateur.errors import TableNotFound, UnknownSnapshot
 from tests.support.checks import oracle
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, takes_seconds
 
 SEEDS = by_profile(quick=range(4), full=range(20), nightly=range(200), fast=range(1))
 STEPS = 8
@@ -132,6 +132,7 @@ def agrees(handle: Any, model: pa.Table, about: object, **options: Any) -> None:
         assert plan.count() == expected.total(), (predicate, about)
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_state_is_read_as_its_writer_reads_it(tmp_path: Path, seed: int) -> None:
     """Without an index, with a stale one, and with one that is kept in order; now and in the past."""

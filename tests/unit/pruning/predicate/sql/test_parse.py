@@ -43,7 +43,7 @@ from tests.support.drawn.strategies import (
     table_specs,
 )
 from tests.support.drawn.trees import flat
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -444,6 +444,7 @@ def all_types(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return spark.read.parquet(str(root))
 
 
+@takes_seconds
 def test_literals_of_other_types_bind_as_the_table_says() -> None:
     schema = rows_of_all_types().schema
     for cell in coercions():
