@@ -35,12 +35,25 @@ def filled(text: str, parameters: Parameters) -> str:
         raise InvalidPredicate(f"cannot read the predicate {text!r}: {error}") from None
     parts, end, used = [], 0, 0
     for name, start, stop in _places(tokens):
-        parts += [text[end:start], _value(name, used, parameters)]
+        value = _value(name, used, parameters)
+        parts += [
+            text[end:start],
+            *_space(text[start - 1 : start], value),
+            value,
+            *_space(value, text[stop : stop + 1]),
+        ]
         used += name is None
         end = stop
     if not isinstance(parameters, Mapping) and used < len(parameters):
         raise InvalidPredicate(f"{len(parameters)} values for {used} parameters ? of {text!r}")
     return "".join([*parts, text[end:]])
+
+
+def _space(before: str, after: str) -> tuple[str, ...]:
+    """Return what keeps two texts apart that would be read as one: two minus signs begin a comment."""
+    last, first = before[-1:], after[:1]
+    is_word = (last.isalnum() or last == "_") and (first.isalnum() or first in "_'")
+    return (" ",) if first and ((last == first == "-") or is_word) else ()
 
 
 def _places(tokens: Sequence[Token]) -> Iterator[tuple[str | None, int, int]]:

@@ -72,6 +72,21 @@ def test_what_has_no_value_is_refused(text: str, params: Any, message: str) -> N
         filled(text, params)
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("a > 3 -? AND b = 1", -1, "a > 3 - -1 AND b = 1"),
+        ("a > -?", -2.5, "a > -CAST('-2.5' AS DOUBLE)"),
+        ("a > 0-?", Decimal("-0.25"), "a > 0- -0.25BD"),
+        ("a = 1 AND?OR b", True, "a = 1 AND TRUE OR b"),
+        ("s =?", "--", "s ='--'"),
+    ],
+)
+def test_values_stay_apart_from_what_stands_beside_them(text: str, value: object, expected: str) -> None:
+    """Two minus signs would make a comment of the rest."""
+    assert filled(text, [value]) == expected
+
+
 def test_plans_take_them(write_table: WriteTable) -> None:
     moments = [dt.datetime(2026, 1, day) for day in range(1, 11)]
     table = sec.open_table(
