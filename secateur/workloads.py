@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _COUNTED = ("blocks", "bytes")
 _HASH = re.compile("[0-9a-f]{8}")
+_COLUMN = re.compile(r"`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")  # as shapes have names, which have no literals
 MOST_EXAMPLES = 8  # lists of literals that are kept of a shape
 
 
@@ -57,6 +58,16 @@ class ShapeUse:
 
 
 @dataclass(frozen=True)
+class ColumnUse:
+    """The plans over one table that name a column."""
+
+    table: str
+    column: str  # as SQL: in back-quotes, nested ones with dots
+    plans: int
+    bytes_read: int  # by these plans, in all columns
+
+
+@dataclass(frozen=True)
 class Workload:
     """The logged plans by shape, the most expensive first."""
 
@@ -69,6 +80,20 @@ class Workload:
     def bytes_read(self) -> int:
         """Bytes that survive pruning, summed over all plans."""
         return sum(shape.bytes_read for shape in self.shapes)
+
+    @property
+    def columns(self) -> tuple[ColumnUse, ...]:
+        """The columns that predicates name, those for whose plans most bytes are read first.
+
+        A plan that names several counts for each of them.
+        """
+        sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for use in self.shapes:
+            for column in dict.fromkeys(_COLUMN.findall(use.predicate)):
+                plans, size = sums.get((use.table, column), (0, 0))
+                sums[use.table, column] = plans + use.plans, size + use.bytes_read
+        uses = (ColumnUse(*key, *counts) for key, counts in sums.items())
+        return tuple(sorted(uses, key=lambda use: (-use.bytes_read, -use.plans, use.table, use.column)))
 
     @property
     def bytes_judged(self) -> int:

@@ -9,6 +9,9 @@ import click
 
 from secateur.cli.options import json_option
 from secateur.cli.output import Cell, OutputColumn, Sheet, count, print_json, say, share, show_sheet
+from secateur.errors import SecateurError
+from secateur.io.tables.open import as_table
+from secateur.maintain.index_state import ColumnClustering, clustering_of_known
 from secateur.pruning.report import human_bytes
 from secateur.workloads import Workload
 from secateur.workloads import workload as workload_of
@@ -40,13 +43,22 @@ def workload(path: str | None, log: str | None, page: str | None, as_json: bool)
     if page is not None:
         from secateur.html.workload_page import workload_page
 
-        Path(page).write_text(workload_page(logged), encoding="utf-8")
+        Path(page).write_text(workload_page(logged, _clustering(path, logged)), encoding="utf-8")
         say(f"written to {page}")
     if as_json:
         sums = {name: getattr(logged, name) for name in ("bytes_read", "bytes_judged", "ideal_bytes")}
-        print_json({**asdict(logged), **sums})
+        columns = [asdict(use) for use in logged.columns]
+        print_json({**asdict(logged), **sums, "columns": columns})
     elif page is None:
         _show(logged)
+
+
+def _clustering(path: str | None, logged: Workload) -> tuple[ColumnClustering, ...]:
+    """Return how well the table is clustered by the columns asked for; nothing for all tables, or one that is gone."""
+    try:
+        return () if path is None else clustering_of_known(as_table(path), [use.column for use in logged.columns])
+    except (SecateurError, OSError, ValueError):
+        return ()
 
 
 def _show(logged: Workload) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+from secateur.html.index_page import clustering_parts
 from secateur.html.pictures import QUIET, SURVIVES, bar, colour_of
 from secateur.html.plan_page import page
+from secateur.maintain.index_state import ColumnClustering
 from secateur.pruning.report import human_bytes
 from secateur.workloads import ShapeUse, Workload
 
 IDEAL = "ideal index"  # the row after the stages
 
 
-def workload_page(workload: Workload) -> str:
-    """Return the whole page."""
+def workload_page(workload: Workload, clustering: Sequence[ColumnClustering] = ()) -> str:
+    """Return the whole page, with how well the table is clustered by some columns."""
     total = workload.bytes_read
     parts = [
         "<h1>What is asked, and what it reads</h1>",
@@ -23,6 +26,8 @@ def workload_page(workload: Workload) -> str:
         "stands for a literal. Bars are linear: bytes read of all bytes that are read. An ideal index reads row groups "
         "that hold a match; a dash: no read has told which these are.</p>",
         _table(workload, total),
+        *_column_parts(workload, total),
+        *(clustering_parts(clustering) if clustering else ()),
         *(part for number, use in enumerate(workload.shapes, 1) for part in _shape_parts(number, use)),
     ]
     return page("secateur: what is asked, and what it reads", parts)
@@ -40,6 +45,25 @@ def _table(workload: Workload, total: int) -> str:
         for number, use in enumerate(workload.shapes, 1)
     )
     return f'<table class="shapes"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def _column_parts(workload: Workload, total: int) -> list[str]:
+    several = len({use.table for use in workload.columns}) > 1
+    rows = (
+        f'<tr data-column="{escape(use.column)}"><td class="left"><code>{escape(use.column)}</code>'
+        f"{' of ' + escape(use.table) if several else ''}</td><td>{use.plans:,}</td>"
+        f'<td data-unit="bytes" data-count="{use.bytes_read}">{human_bytes(use.bytes_read)}</td>'
+        f"<td>{bar(use.bytes_read, total)}</td></tr>"
+        for use in workload.columns
+    )
+    return [
+        "<h2>Which columns are asked for</h2>",
+        '<p class="quiet">The bytes that plans read whose predicate names the column, in all columns. A plan that '
+        "names several counts for each.</p>",
+        '<table class="columns"><tr><th>column</th><th>plans</th><th>bytes read</th><th></th></tr>',
+        *rows,
+        "</table>",
+    ]
 
 
 def _ideal(use: ShapeUse) -> str:

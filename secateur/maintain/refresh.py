@@ -149,7 +149,8 @@ def refresh_with(
     snapshot = require_snapshot(table, None if repair else now.cache)
     added = _called_in_index(now, added)
     listing, usable = _listed(now, snapshot) if dry_run else usable_files(now, snapshot)
-    plan = difference(table.store, snapshot, listing, usable, broken_files(table.store, snapshot) if repair else ())
+    broken = broken_files(table.store, snapshot) if repair else set()
+    plan = difference(table.store, snapshot, listing, usable, broken)
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
@@ -162,7 +163,8 @@ def refresh_with(
     refresh = partial(_refreshed, now, listing, plan, lacking, dry_run=False)
     renewed = with_witnesses_of(listing, kept) if listing.recognised is not None else kept
     is_same = renewed is kept and len(kept) == len(snapshot.segments)
-    if not plan.new and not lacking and options == snapshot.options and is_same:
+    of_manifests = set() if snapshot.made_of is None else {*snapshot.made_of.names}
+    if not plan.new and not lacking and options == snapshot.options and is_same and not broken & of_manifests:
         return refresh()
     table.store.require_writable()
     with new_build(table.store) as build, new_build(table.store) as merging:
@@ -170,7 +172,7 @@ def refresh_with(
         is_live = np.append(plan.is_live, np.ones(len(written.files) - len(plan.is_live), bool))
         segments, merged = with_increments_merged(table.store, merging, written, is_live, options, schema)
         known = listing.id if plan.is_whole and _is_of(segments.files, listing) else None
-        publish(now, build, segments, schema, options, snapshot, known)
+        publish(now, build, segments, schema, options, snapshot, known, broken)
         remove_merged(table.store, build, written, segments)
     return replace(refresh(), segments_merged=merged)
 

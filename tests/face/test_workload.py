@@ -170,7 +170,7 @@ def test_the_command(lake: Path, log: Path, tmp_path: Path) -> None:
     assert parsed["shapes"][0]["plans"] == 1
     page = tmp_path / "workload.html"
     assert run(main, ["workload", "--html", str(page)]).exit_code == 0
-    assert page.read_text() == workload_page(sec.workload())
+    assert workload_page(sec.workload()) == page.read_text()
     assert "<b>" not in page.read_text()
     assert "http" not in page.read_text()
     assert run(main, ["workload", "--log", str(tmp_path / "nothing")]).exit_code == 2
@@ -199,6 +199,24 @@ def test_an_ideal_index_reads_what_held_a_match(lake: Path, log: Path, tmp_path:
     assert (parsed["ideal_bytes"], parsed["shapes"][0]["ideal_bytes"]) == (2 * sum(held), 2 * sum(held))
     assert "an ideal index would read" in run(main, ["workload", str(lake)]).output
     assert f'data-unit="ideal" data-count="{2 * sum(held)}"' in workload_page(workload)
+
+
+def test_the_page_says_which_columns_and_how_well_the_table_is_clustered(lake: Path, log: Path, tmp_path: Path) -> None:
+    sec.prune(str(lake), "id > 100 AND id < 300 AND name LIKE '%2'")
+    sec.prune(str(lake), "name > 'a' AND upper(name) = 'B'")
+    first, second = sec.workload(str(lake)).columns
+    both, names = sorted(sec.workload(str(lake)).shapes, key=lambda use: "id" not in use.shape)
+    assert (first.column, first.plans, first.bytes_read) == ("`name`", 2, both.bytes_read + names.bytes_read)
+    assert (second.column, second.plans, second.bytes_read) == ("`id`", 1, both.bytes_read)
+    page, run = tmp_path / "page.html", CliRunner().invoke
+    assert run(main, ["workload", str(lake), "--html", str(page)]).exit_code == 0
+    text = page.read_text()
+    assert 'data-column="`name`"><td class="left"><code>`name`</code></td><td>2</td>' in text
+    assert "<code>id</code>: mean depth 1 of 40 blocks" in text
+    assert "<code>name</code>: mean depth 10 of 40 blocks" in text
+    parsed = json.loads(run(main, ["workload", str(lake), "--json"]).stdout)
+    assert [use["column"] for use in parsed["columns"]] == ["`name`", "`id`"]
+    assert run(main, ["workload", "gone", "--log", str(log), "--html", str(page)]).exit_code == 0
 
 
 def test_reads_whose_plans_are_not_in_the_log_are_no_shapes(lake: Path, log: Path) -> None:

@@ -132,7 +132,7 @@ def _kept_tuples(opened: OpenedTable, blocks: OpenedBlocks, key: Sequence[Field]
 
 def _clustering_by_columns(blocks: OpenedBlocks, key: Sequence[Field]) -> dict[str, object]:
     """Return the row of the tuples of some columns, by the bounds of each; of one column, its own."""
-    zones = [of_field for field in key if (of_field := blocks.zones(field)) is not None]
+    zones = [of_column for field in key if (of_column := blocks.zones(field)) is not None]
     if len(zones) < len(key):
         return {"blocks": 0, "unbounded": len(blocks), "constant": 0}
     has_value = np.logical_and.reduce([of_column.value != 0 for of_column in zones])

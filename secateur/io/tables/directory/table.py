@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -181,7 +181,7 @@ class ParquetDirectory:
 
     open_for_index = open_file
 
-    def kept_manifests(self) -> None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> None:
         """None: a directory has no metadata of its own."""
         return
 

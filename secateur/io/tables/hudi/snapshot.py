@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -109,7 +109,7 @@ class HudiSnapshot:
             partitions=typed_partitions(state.partition_texts(), fields, zone) if fields else Partitions((), ()),
         )
 
-    def kept_manifests(self) -> None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> None:
         """None: the timeline is read from its own files."""
         return
 
