@@ -34,7 +34,8 @@ _ARGUMENT = r"\w+=(?:\[[^]]*\]|\{(?:[^{}]|\{[^{}]*\})*\})"  # a list of columns,
 _CALL = re.compile(rf"\b(build|refresh)_index\(table, spark=spark(?:, ({_ARGUMENT}))?\)")
 _TUNE = re.compile(r"\btune\(table, budget=(\d+), apply=True\)")
 _PLACE = re.compile(r"\b(secateur(?: [a-z-]+)+) PATH\b")
-_ADD = re.compile(rf"\badd ({_ARGUMENT})")
+_ADD = re.compile(rf"\badd {_ARGUMENT}(?: or {_ARGUMENT})*")
+_ONE = re.compile(_ARGUMENT)
 
 
 class Interrupted(Exception):
@@ -75,10 +76,14 @@ def on_the_command_line(message: str) -> str:
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
     message = _TUNE.sub(r"secateur tune PATH --budget \1 --apply", message)
-    message = _ADD.sub(lambda match: f"add {flag_of(match[1])}", _CALL.sub(_command, message))
+    message = _ADD.sub(_flags, _CALL.sub(_command, message))
     context = click.get_current_context(silent=True)
     table = None if context is None else context.meta.get(TABLE)
     return message if table is None else _PLACE.sub(lambda match: f"{match[1]} {table}", message)
+
+
+def _flags(match: re.Match[str]) -> str:
+    return _ONE.sub(lambda argument: flag_of(argument[0]), match[0])
 
 
 def _command(match: re.Match[str]) -> str:
