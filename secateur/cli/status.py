@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import sys
 import traceback
 from typing import Any
@@ -26,6 +27,7 @@ _ON_THE_COMMAND_LINE = {
     "build one with build_index()": "build one with: secateur index PATH",
     "index_location=": "--index-location",
     "by params=": "by --param NAME=VALUE",
+    "by log=": "by --log FILE",
     "use plan.to_spark(spark)": "ask Spark",
     "use_index=False": "--no-index",
     "verify_index(table, spark=spark) shows": "secateur verify --spark PATH shows",
@@ -71,15 +73,19 @@ class ScriptGroup(click.Group):
         raise click.exceptions.Exit(code)
 
 
-def on_the_command_line(message: str) -> str:
-    """Replace the library's options and functions in a message by those of the command line."""
+def on_the_command_line(message: str, table: str | None = None) -> str:
+    """Replace the library's options and functions in a message by those of the command line.
+
+    `table` is the table that it is about, if that is not the one that the command works on.
+    """
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
     message = _TUNE.sub(r"secateur tune PATH --budget \1 --apply", message)
     message = _ADD.sub(_flags, _CALL.sub(_command, message))
     context = click.get_current_context(silent=True)
-    table = None if context is None else context.meta.get(TABLE)
-    return message if table is None else _PLACE.sub(lambda match: f"{match[1]} {table}", message)
+    named = None if context is None else context.meta.get(TABLE)
+    place = named if table is None else shlex.quote(table)
+    return message if place is None else _PLACE.sub(lambda match: f"{match[1]} {place}", message)
 
 
 def _flags(match: re.Match[str]) -> str:

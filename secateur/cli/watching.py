@@ -92,7 +92,7 @@ def _print_look(look: Look, as_json: bool) -> None:
     elif look.error is None:
         click.echo(line_of(look))
     if look.error is not None:
-        say(on_the_command_line(line_of(look)), BAD)
+        say(on_the_command_line(line_of(look), look.table), BAD)
 
 
 def _as_json(look: Look) -> dict[str, object]:
