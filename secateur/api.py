@@ -53,6 +53,7 @@ def open_table(
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
+    glob: str | None = None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open a table: Parquet files, an Iceberg table, a Delta table, or a Hudi table.
 
@@ -87,6 +88,9 @@ def open_table(
         log files raises UnsupportedTable.
     index_location
         Where the index is; by default ``_secateur`` beside the data.
+    glob
+        Of a table of Parquet files, only the files whose names match, as with Spark's ``pathGlobFilter``:
+        ``"*.parquet"``; ``*``, ``?``, ``[a-z]``, ``[^a-z]`` and ``{a,b}``. Directories are not asked.
     freshness
         Seconds, or a timedelta, for which the queries of this handle share one listing. By default every query lists
         the directory or fetches the current metadata. With it, queries see new, removed and changed files that much
@@ -110,8 +114,8 @@ def open_table(
         For a negative `freshness`, an invalid time, and arguments that the table's format does not have.
     """
     if spark is not None:
-        if (catalog, filesystem, schema) != (None, None, None):
-            raise ValueError("leave out catalog, filesystem and schema: they come from the session's catalog")
+        if (catalog, filesystem, schema, glob) != (None, None, None, None):
+            raise ValueError("leave out catalog, filesystem, schema and glob: the session's catalog tells them")
         from secateur.io.spark.named_table import open_named
 
         return open_named(
@@ -131,6 +135,7 @@ def open_table(
         schema=schema,
         freshness=freshness,
         disk_cache=disk_cache,
+        glob=glob,
     )
 
 
@@ -155,6 +160,7 @@ def prune(
     ansi: bool | None = None,
     case_sensitive: bool = False,
     audit: float | None = None,
+    glob: str | None = None,
 ) -> Scan:
     """Plan a query: find the blocks of the table's current snapshot that can hold a match.
 
@@ -208,6 +214,8 @@ def prune(
         ``SECATEUR_VERDICT_DIR``, and leaves nothing to later ones; nor is it answered from kept answers
         (``SECATEUR_ANSWER_BYTES``). The environment variable ``SECATEUR_VERDICT_BYTES=0`` has the same effect on all
         plans. See docs/semantics.md, "What earlier reads found".
+    glob
+        Only files whose names match, as of :func:`open_table`, for a `table` that is a location.
 
     Returns
     -------
@@ -232,7 +240,7 @@ def prune(
     predicate TRUE, or under `order_by` that none of its rows is among the first. A missing, stale or broken index keeps
     blocks.
     """
-    table = as_table(table)
+    table = as_table(table, glob)
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
     if budget_ms is not None and not budget_ms >= 0:

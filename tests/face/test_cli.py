@@ -307,6 +307,18 @@ def test_proposals_are_options_of_the_command_line(golden: Path) -> None:
     assert "=[" not in stdout
 
 
+def test_without_an_index_a_caution_says_how_to_build_one(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [*range(10)] * 40}), tmp_path / "a.parquet", row_group_size=10)
+    stdout = run("prune", tmp_path, "id = 5").stdout
+    assert "prunes nothing: add --gaps id or --bloom id or --postings id\n" in stdout
+    assert stdout.endswith(f"there is no index: build one with: secateur index {tmp_path}\n")
+    assert f"build one with: secateur index {tmp_path} (" in run("watch", tmp_path, "--once").stderr
+    explained = run("demo", tmp_path, "id = 5", "--directory", tmp_path / "_page").stdout
+    assert f"there is no index: secateur index {tmp_path}\n" in explained
+    run("index", tmp_path)
+    assert "there is no index" not in run("prune", tmp_path, "id = 5").stdout
+
+
 def test_a_broken_index_costs_time_and_is_told(golden: Path) -> None:
     break_snapshot(golden)
     lax = run("prune", golden, "id = 17", "--count")

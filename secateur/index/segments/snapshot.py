@@ -405,6 +405,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
         expressions=tuple(map(str, meta.get("expressions", ()))),  # absent in snapshots before there were any
         sums=tuple(map(str, meta.get("sums", ()))),  # likewise
+        glob=None if meta.get("glob") is None else str(meta["glob"]),
     )
 
 
