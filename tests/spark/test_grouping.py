@@ -149,7 +149,7 @@ def steps(spark: SparkSession, query: str) -> tuple[int, int]:
     ("query", "before", "after"),
     [
         ("SELECT a.id, b.id FROM {p}l a JOIN {p}r b ON a.part = b.part", (2, 2), (0, 0)),
-        ("SELECT a.id, b.id FROM {p}l a JOIN {p}r b ON a.part = b.part AND a.kind = b.kind", (2, 2), (0, 0)),
+        ("SELECT a.id, b.id FROM {p}l a JOIN {p}r b ON a.part = b.part AND a.kind = b.kind", (2, 2), (0, 2)),
         ("SELECT a.id, b.id FROM {p}l a JOIN {p}r b ON a.part = b.part AND a.id = b.id", (2, 2), (0, 2)),
         ("SELECT part, max(x + id) FROM {p}l GROUP BY part", (1, 0), (0, 0)),
         ("SELECT part, row_number() OVER (PARTITION BY part ORDER BY id) FROM {p}l", (1, 1), (0, 1)),

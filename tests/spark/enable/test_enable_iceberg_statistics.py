@@ -51,10 +51,15 @@ def told(frame: DataFrame) -> dict[str, tuple[str | None, ...]]:
     return {
         name: tuple(
             str(part.get()) if part.isDefined() else None
-            for part in (each.get().distinctCount(), each.get().nullCount(), each.get().min(), each.get().max())
+            for part in (
+                statistics.get().distinctCount(),
+                statistics.get().nullCount(),
+                statistics.get().min(),
+                statistics.get().max(),
+            )
         )
-        for name, each in known.items()
-        if each.isDefined()
+        for name, statistics in known.items()
+        if statistics.isDefined()
     }
 
 
