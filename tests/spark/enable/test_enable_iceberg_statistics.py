@@ -93,7 +93,7 @@ def test_a_comparison_is_expected_to_leave_rows(iceberg: SparkSession, tables: N
     query = f"SELECT * FROM {NAME} WHERE part = 3 AND id >= 0"
     assert expected_rows(iceberg.sql(query)) == 100
     with settings(iceberg, {SWITCH: "false"}):
-        assert expected_rows(iceberg.sql(query)) == 1
+        assert expected_rows(iceberg.sql(query)) == 0
 
 
 def test_joins_are_put_in_order_by_columns(
