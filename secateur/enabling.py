@@ -36,6 +36,8 @@ def enable(
     details. ``SET secateur.enabled=false`` or :func:`disable` switches pruning off for a session,
     ``SET secateur.enabled.<table or path>=false`` for one table, the environment variable ``SECATEUR_DISABLE=1`` for
     the process. With ``SET secateur.audit=<share>``, a share of what queries leave out is checked in the background.
+    With ``SET secateur.grouping=true``, Spark is told by which columns directories are partitioned: it then joins and
+    groups by them without a shuffle.
 
     Parameters
     ----------

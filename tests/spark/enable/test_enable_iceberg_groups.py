@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,22 @@ def test_groups_are_pruned_and_nothing_is_shuffled(iceberg: SparkSession, tables
     assert [shuffles(iceberg, query, pruned=pruned) for pruned in (True, False)] == [0, 0]
     kept, all_ = map(int, pruning(iceberg.sql(query))[0].split(" of "))
     assert kept < all_
+
+
+def test_a_directory_is_joined_with_groups(iceberg: SparkSession, tables: None, tmp_path: Path) -> None:
+    """Both sides say what they are grouped by."""
+    spark = iceberg
+    spark.sql(f"CREATE TABLE parts USING parquet PARTITIONED BY (part) LOCATION '{tmp_path}' AS SELECT * FROM {LEFT}")
+    sec.build_index(sec.open_table(str(tmp_path)), sort_key=["id"])
+    query = f"SELECT a.id, b.uid FROM parts a JOIN {RIGHT} b ON a.part = b.part AND a.id = b.id WHERE b.uid < 400"
+    try:
+        with settings(spark, {"secateur.grouping": "true"}):
+            require_same(spark, query)
+            require_same(spark, query.replace("JOIN", "FULL JOIN"))
+            assert shuffles(spark, query, pruned=True) == 0
+        assert shuffles(spark, query, pruned=True) > 0
+    finally:
+        spark.sql("DROP TABLE parts")
 
 
 @pytest.mark.parametrize("splits", [False, True])

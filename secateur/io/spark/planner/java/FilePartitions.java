@@ -71,9 +71,10 @@ final class FilePartitions {
         for (int i = 0; i < answer.start.length; i++) {
             int file = answer.file[i];
             for (long done = 0; done < answer.length[i]; done += most) {
-                long size = Math.min(most, answer.length[i] - done);
+                long start = answer.start[i] + done, size = Math.min(most, answer.length[i] - done);
+                String[] hosts = answer.files == null ? Hosts.NONE : Hosts.of(answer.files[file], start, size);
                 pieces.add(new PartitionedFile(
-                    rows[file], names[file], answer.start[i] + done, size, new String[0], answer.modified[file],
+                    rows[file], names[file], start, size, hosts, answer.modified[file],
                     answer.sizes[file], (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty()));
                 if (most == Long.MAX_VALUE) break;
             }

@@ -33,7 +33,7 @@ import org.apache.spark.sql.types.TimestampType;
 /**
  * What Spark is told of a scan's partitions: each has one value of every partition column that is read.
  *
- * Then a join or an aggregate by these columns needs no shuffle, and no sort by them alone. Sound: the key of a
+ * Then a join or an aggregate by these columns needs no shuffle, and no sort if it is by one alone. Sound: the key of a
  * partition is the very row of values that Spark's reader appends to the rows of its files. Nothing is told of columns
  * in files: their order is a claim of whoever wrote them.
  */
@@ -70,14 +70,14 @@ final class Grouping {
         return found;
     }
 
-    /** The order of rows that have one value of each column: any, so this one. */
+    /**
+     * The order of rows that have one value of the only column.
+     *
+     * Nothing is told of several: by a setting of its own, Spark 4.1 groups by some of them, and keeps the order of all.
+     */
     static SortOrder[] order(StructType read) {
-        String[] names = read.fieldNames();
-        SortOrder[] found = new SortOrder[names.length];
-        for (int i = 0; i < names.length; i++) {
-            found[i] = Expressions.sort(Reference.to(names[i]), SortDirection.ASCENDING);
-        }
-        return found;
+        if (read.length() != 1) return new SortOrder[0];
+        return new SortOrder[] {Expressions.sort(Reference.to(read.fieldNames()[0]), SortDirection.ASCENDING)};
     }
 
     /** Files by their values of the partition columns: InternalRow -> list of PartitionedFile. */
