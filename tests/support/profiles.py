@@ -1,8 +1,8 @@
 """How thorough a test run is: ``HYPOTHESIS_PROFILE`` is fast, quick (the default), full or nightly.
 
 Fast runs tests that take less than a second, with few examples and few steps of a sweep, for the loop in which one
-works; quick is for what is about to be merged; full is for releases. All three use the same examples every time, so a failure means that the code
-has changed. Nightly draws new examples every time, ten times as many as full.
+works; quick is for what is about to be merged; full is for releases. All three use the same examples every time, so a
+failure means that the code has changed. Nightly draws new examples every time, ten times as many as full.
 """
 
 from __future__ import annotations
