@@ -64,7 +64,10 @@ if TYPE_CHECKING:
 
 
 TINY = "0.002"
-IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
+IN_SPARK = [
+    *("lookup_spark", "lookup_sql", "limit_sql", "count_sql", "topn_filtered", "session_overhead", "scan_spark"),
+    "join_small_side",
+]
 QUICK = ["lookup_sql", "count_sql"]  # of these
 OWN = {
     *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
