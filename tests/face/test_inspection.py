@@ -422,3 +422,11 @@ def test_choices_that_do_not_fit_are_mistakes(lake: Path, events: Table) -> None
         assert result.exit_code == 2, arguments
         assert message in result.stderr
         assert "Traceback" not in result.stderr
+
+
+def test_the_clustering_by_several_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2]}), tmp_path / "0.parquet", row_group_size=2)
+    parsed = json.loads(run("inspect", tmp_path, "clustering", "--by", "a,b", "--json").stdout)
+    assert [(row["column"], row["max_depth"]) for row in parsed] == [("a", 1), ("b", 2), ("a, b", 1)]
+    refused = run("inspect", tmp_path, "files", "--by", "a")
+    assert refused.exit_code == 2 and "--by is about the clustering" in refused.output

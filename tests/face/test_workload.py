@@ -178,12 +178,13 @@ def test_the_command(lake: Path, log: Path, tmp_path: Path) -> None:
 
 def test_an_ideal_index_reads_what_held_a_match(lake: Path, log: Path, tmp_path: Path) -> None:
     """By the share in what reads have told; the page, the text and the JSON have it."""
-    blocks = sec.prune(str(lake), "id % 50 = 7").blocks.to_pylist()  # each row group has ten rows
+    blocks = sec.prune(str(lake), "id * 37 % 50 = 9").blocks.to_pylist()  # of ids that end in 07 or 57
+    assert len(blocks) == 40
     held = [block["bytes"] for block in blocks if (int(block["file"][0]) * 10 + block["row_group"]) % 5 == 0]
     unknown = sec.workload(str(lake))
     assert [use.ideal_bytes for use in unknown.shapes] == [None]
     assert (unknown.bytes_judged, unknown.ideal_bytes) == (0, 0)
-    plan = sec.prune(str(lake), "id % 50 = 7")
+    plan = sec.prune(str(lake), "id * 37 % 50 = 9")
     assert plan.to_arrow().num_rows == plan.count() == 8
     (use,) = sec.workload(str(lake)).shapes
     every = sum(block["bytes"] for block in blocks)
@@ -221,7 +222,7 @@ def test_the_page_says_which_columns_and_how_well_the_table_is_clustered(lake: P
 
 def test_reads_whose_plans_are_not_in_the_log_are_no_shapes(lake: Path, log: Path) -> None:
     """A log may have been moved away in between."""
-    plan = sec.prune(str(lake), "id % 50 = 7")
+    plan = sec.prune(str(lake), "id * 37 % 50 = 9")
     log.unlink()
     plan.to_arrow()
     assert "matched" in records(log)[0]
