@@ -1,4 +1,4 @@
-"""Paths into VARIANT: the values that Spark reads there as one type are an expression that statistics alone know.
+"""Paths into VARIANT: the values that Spark reads there as one type are an expression that statistics and indexes know.
 
 Its path is that of an indexed expression, then ``variant``, the type, n, the n names of the VARIANT column, and the
 names that lead to the value.
@@ -42,6 +42,11 @@ def column_of(path: Path) -> Path:
 def names_of(path: Path) -> Path:
     """Return the names that lead from the VARIANT column to the value."""
     return path[_begin(path) :]
+
+
+def type_name_of(path: Path) -> str:
+    """Return the type, named as in SQL, as which the value is read."""
+    return path[_MARK + 1]
 
 
 def _begin(path: Path) -> int:
