@@ -61,6 +61,13 @@ def names_in(text: str) -> Path | None:
     return tuple(step[1:] if step.startswith(".") else step[2:-2] for step in re.findall(_STEP, match[1]))
 
 
+def has_variant(type_: pa.DataType) -> bool:
+    """Return whether a type is a VARIANT, or a struct with one."""
+    if not pa.types.is_struct(type_):
+        return False
+    return is_variant(type_) or any(has_variant(child.type) for child in type_)
+
+
 def is_variant(struct: pa.StructType) -> bool:
     """Return whether a struct is a VARIANT as Parquet stores it, which Spark does not show as a struct.
 

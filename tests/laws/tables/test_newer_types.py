@@ -158,6 +158,18 @@ def test_c56_an_audit_compares_what_an_index_keeps_of_a_path(tmp_path: Path, mon
     assert {"the lower bound", "the upper bound", "the filter (bloom)", "the filter (postings)"} <= wrong
 
 
+def test_advice_and_reports_pass_over_what_only_spark_reads(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", """SELECT ('{"user":' || (i * 7919 % 5000) || '}')::JSON::VARIANT payload, i id""")
+    table = sec.open_table(tmp_path)
+    advice = str(sec.advise(table, ["payload:user::int = 7 AND id < 3000", "id = 7"]))
+    assert "payload:user::int = 7 AND id < 3000: 2 blocks" in advice
+    assert "only Spark can tell the least" in advice
+    sec.build_index(table, bloom=["payload:user::int"])
+    report = str(sec.report_index(table))
+    assert "bloom" in report
+    assert "payload.metadata" not in report
+
+
 def audited(table: ParquetDirectory) -> AuditFindings:
     """What an audit of all blocks finds, in this process."""
     opened = open_snapshot_of(table, dt.UTC, Faults())
