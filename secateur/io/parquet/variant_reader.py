@@ -26,6 +26,8 @@ def values_at_path(rows: RowGroupReader[Any], row_group: int, path: tuple[str, .
     type_, column = types.named(type_name_of(path)), column_of(path)
     assert type_ is not None, "such a path is bound for known types alone"
     names = rows.names([pa.field(column[0], VARIANT)])
+    if len(names) > 1:
+        raise NotInFile(f"{rows.path} has several columns named {column[0]}")
     for batch in rows.batches((row_group,), names):
         variants = _below(batch.column(0), column[1:]) if names else None
         values = nulls(batch.num_rows, type_) if variants is None else values_at(variants, names_of(path), type_)
