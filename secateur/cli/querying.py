@@ -307,8 +307,8 @@ def _show_plan(plan: Scan) -> None:
 
 
 def _suggest_index(plan: Scan) -> None:
-    """Print the command that builds an index, where there is none and a condition prunes nothing without."""
-    if plan.report.index == "none" and plan.explanation.cautions:
+    """Print the command that builds an index, where there is none and a structure of it would serve a condition."""
+    if plan.report.index == "none" and any(": add " in caution for caution in plan.explanation.cautions):
         print_line(on_the_command_line("there is no index: build one with build_index()"))
 
 

@@ -312,6 +312,7 @@ def test_without_an_index_a_caution_says_how_to_build_one(tmp_path: Path) -> Non
     stdout = run("prune", tmp_path, "id = 5").stdout
     assert "prunes nothing: add --gaps id or --bloom id or --postings id\n" in stdout
     assert stdout.endswith(f"there is no index: build one with: secateur index {tmp_path}\n")
+    assert "there is no index" not in run("prune", tmp_path, "unknown(id) = 5").stdout  # which none would serve
     assert f"build one with: secateur index {tmp_path} (" in run("watch", tmp_path, "--once").stderr
     explained = run("demo", tmp_path, "id = 5", "--directory", tmp_path / "_page").stdout
     assert f"there is no index: secateur index {tmp_path}\n" in explained

@@ -34,11 +34,13 @@ from secateur.io.parquet.footer import (
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.row_group_reader import KnownLocations, RowGroupReader, StoredRows
 from secateur.io.parquet.shredded_values import shredded_zone_map
+from secateur.io.parquet.variant_reader import values_at_path
 from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.witness import end_of
+from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, names_of
 from secateur.values import is_float, ordered_kind, same_keys
 
@@ -221,6 +223,10 @@ class ParquetFile:
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowGroupReader.read`."""
         return self.rows.read((row_group,), fields)
+
+    def values_at_path(self, row_group: int, path: tuple[str, ...]) -> Iterator[RowValues]:
+        """Yield the values at a path into a VARIANT column on all rows of a row group; see :mod:`.variant_reader`."""
+        return values_at_path(self.rows, row_group, path)
 
     @cached_property
     def rows(self) -> RowGroupReader[ParquetFile]:
