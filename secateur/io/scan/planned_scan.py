@@ -166,9 +166,9 @@ class PlannedScan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        files = self.blocks_at(self.order(), reader).by_file()
+        files = reader.portions(self.blocks_at(self.order(), reader))
         with keeping_verdicts(self.opened):
-            parts = read_ahead(lambda file: list(reader.read(file)), files, reader.at_once)
+            parts = read_ahead(lambda portion: list(reader.read(*portion)), files, reader.at_once)
             return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def _first_rows(self, columns: Sequence[str] | None) -> pa.Table:
@@ -196,7 +196,8 @@ class PlannedScan(ScanPlan):
             order = self.order()
             incomplete = self.blocks_at(order[~known[order]], reader)
             with keeping_verdicts(self.opened):
-                total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
+                files = reader.portions(incomplete)
+                total += sum(read_ahead(lambda portion: reader.count(*portion), files, reader.at_once))
         return total if self.limit is None else min(total, self.limit)
 
     def _counted_in_order(self, positions: np.ndarray) -> tuple[np.ndarray, int]:
