@@ -171,9 +171,9 @@ class PlannedScan(ScanPlan):
         self.require_supported()
         tally = MatchTally(self)
         reader = self._reader(fields, tally)
-        files = self.blocks_at(self.order(), reader).by_file()
+        files = reader.portions(self.blocks_at(self.order(), reader))
         with keeping_verdicts(self.opened):
-            parts = read_ahead(lambda file: list(reader.read(file)), files, reader.at_once)
+            parts = read_ahead(lambda portion: list(reader.read(*portion)), files, reader.at_once)
             rows = pa.Table.from_batches([batch for part in parts for batch in part], schema)
         tally.finish()
         return rows
@@ -203,7 +203,8 @@ class PlannedScan(ScanPlan):
             order = self.order()
             incomplete = self.blocks_at(order[~known[order]], reader)
             with keeping_verdicts(self.opened):
-                total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
+                files = reader.portions(incomplete)
+                total += sum(read_ahead(lambda portion: reader.count(*portion), files, reader.at_once))
         if not len(counted):
             tally.finish(live)
         return total if self.limit is None else min(total, self.limit)

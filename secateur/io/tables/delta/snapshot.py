@@ -16,7 +16,7 @@ from secateur.arrays import from_numpy
 from secateur.errors import AccessDenied, InvalidParquet, StalePlan, UnsupportedTable
 from secateur.index.naming import BY_NAME, ByFieldId, ByName
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.storage.byte_ranges import files_at_once
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.delta.actions import PARSED, vector_ids
@@ -157,7 +157,8 @@ class DeltaSnapshot:
         of_files = pa.StructArray.from_arrays(
             [values, pa.array(deleted, pa.large_binary())], names=["partition", "deleted"]
         )
-        return Delivery(of_files, self.reader.open_rows, files_at_once(self.reader.places.filesystem))
+        filesystem = self.reader.places.filesystem
+        return Delivery(of_files, self.reader.open_rows, files_at_once(filesystem), is_local(filesystem))
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""

@@ -16,7 +16,7 @@ from secateur.errors import InvalidParquet, StalePlan, TableNotFound
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.footer_progress import with_progress
-from secateur.io.storage.byte_ranges import files_at_once
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile
 from secateur.io.storage.index_location import index_store
@@ -34,7 +34,7 @@ from secateur.io.tables.directory.registered import RegisteredPartitions
 from secateur.io.tables.facts import html_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.freshness import seconds_of
-from secateur.io.tables.listing import METADATA, Listing, metadata_of
+from secateur.io.tables.listing import FileConstants, Listing
 from secateur.io.tables.look import TableLook, look_at
 from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.places import TablePlaces
@@ -203,7 +203,7 @@ class ParquetDirectory:
         if partitions.fields:
             values = [values.take(chosen) for values in partitions.values]
             options = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
-        return Delivery(options, self.open_rows, files_at_once(self.filesystem))
+        return Delivery(options, self.open_rows, files_at_once(self.filesystem), is_local(self.filesystem))
 
     delivery_of_all = delivery
 
@@ -220,7 +220,7 @@ class ParquetDirectory:
         except StalePlan:
             self.expire()
             raise
-        return PlainRows(source, {METADATA: metadata_of(file.path, file.size), **file.options}, listed)
+        return PlainRows(source, FileConstants(file.path, file.size, file.options), listed)
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""
