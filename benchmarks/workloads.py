@@ -112,7 +112,7 @@ WORKLOADS = (
     Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
     Workload("topn_clustered", "prune(): the newest ten rows of 20M blocks by the sort key, warm", topn_clustered),
     Workload("topn_unclustered", "prune(): the ten greatest of an unclustered column, 1M blocks", topn_unclustered),
-    Workload("topn_filtered", "the newest ten log lines of a kind, beside DuckDB and DataFusion", topn_filtered),
+    Workload("topn_filtered", "the newest ten log lines of a kind, beside DuckDB, DataFusion and Spark", topn_filtered),
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secateur.errors import InvalidPredicate
+from secateur.front_ends import filled_text, read_order, read_predicate
 from secateur.io.scan.planned_scan import ExecutorsFor, Settings
 from secateur.io.scan.planning import plan_scan
 from secateur.io.tables.open import Moment, as_table, open_at
 from secateur.io.tables.table import Table
-from secateur.plan_log import log_plan
-from secateur.pruning.order import OrderItem
-from secateur.pruning.predicate.nodes import VARIABLE, Predicate, SemiJoin, Sql, Truth
-from secateur.pruning.reporters import add_reporter
+from secateur.plan_log import log_plan, log_read
+from secateur.pruning.predicate.nodes import Predicate, SemiJoin, Truth
+from secateur.pruning.reporters import add_reporter, listen_to_reads
 from secateur.scan import Scan
+from secateur.session_settings import is_index_enabled, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,12 +34,8 @@ if TYPE_CHECKING:
     from secateur.io.tables.open import Source
     from secateur.keys import Keys, On
 
-MOST_REMEMBERED = 2_000  # characters of the longest predicate text whose nodes are cached
-OF_TREE = ("has_token", VARIABLE)  # of a text with one of these, Spark gets what its tree prints: it does not know the
-# first, and would put the value of a variable in place of the other
-DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
-
 add_reporter(log_plan)
+listen_to_reads(log_read)
 
 
 def open_table(
@@ -60,6 +53,7 @@ def open_table(
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
+    glob: str | None = None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open a table: Parquet files, an Iceberg table, a Delta table, or a Hudi table.
 
@@ -94,6 +88,9 @@ def open_table(
         log files raises UnsupportedTable.
     index_location
         Where the index is; by default ``_secateur`` beside the data.
+    glob
+        Of a table of Parquet files, only the files whose names match, as with Spark's ``pathGlobFilter``:
+        ``"*.parquet"``; ``*``, ``?``, ``[a-z]``, ``[^a-z]`` and ``{a,b}``. Directories are not asked.
     freshness
         Seconds, or a timedelta, for which the queries of this handle share one listing. By default every query lists
         the directory or fetches the current metadata. With it, queries see new, removed and changed files that much
@@ -117,8 +114,8 @@ def open_table(
         For a negative `freshness`, an invalid time, and arguments that the table's format does not have.
     """
     if spark is not None:
-        if (catalog, filesystem, schema) != (None, None, None):
-            raise ValueError("leave out catalog, filesystem and schema: they come from the session's catalog")
+        if (catalog, filesystem, schema, glob) != (None, None, None, None):
+            raise ValueError("leave out catalog, filesystem, schema and glob: the session's catalog tells them")
         from secateur.io.spark.named_table import open_named
 
         return open_named(
@@ -138,6 +135,7 @@ def open_table(
         schema=schema,
         freshness=freshness,
         disk_cache=disk_cache,
+        glob=glob,
     )
 
 
@@ -162,6 +160,7 @@ def prune(
     ansi: bool | None = None,
     case_sensitive: bool = False,
     audit: float | None = None,
+    glob: str | None = None,
 ) -> Scan:
     """Plan a query: find the blocks of the table's current snapshot that can hold a match.
 
@@ -215,6 +214,8 @@ def prune(
         ``SECATEUR_VERDICT_DIR``, and leaves nothing to later ones; nor is it answered from kept answers
         (``SECATEUR_ANSWER_BYTES``). The environment variable ``SECATEUR_VERDICT_BYTES=0`` has the same effect on all
         plans. See docs/semantics.md, "What earlier reads found".
+    glob
+        Only files whose names match, as of :func:`open_table`, for a `table` that is a location.
 
     Returns
     -------
@@ -239,7 +240,7 @@ def prune(
     predicate TRUE, or under `order_by` that none of its rows is among the first. A missing, stale or broken index keeps
     blocks.
     """
-    table = as_table(table)
+    table = as_table(table, glob)
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
     if budget_ms is not None and not budget_ms >= 0:
@@ -250,11 +251,12 @@ def prune(
         raise ValueError(f"audit is {audit}; it is the share of pruned blocks to read, more than 0 and at most 1")
     if keys is None and (on is not None or null_safe):
         raise ValueError("on and null_safe are about keys: pass keys=")
-    order = _order([order_by] if isinstance(order_by, str) else order_by)
+    order = read_order([order_by] if isinstance(order_by, str) else order_by)
     if order and limit is None:
         raise ValueError("order_by needs a limit: plan without an order, and let Spark sort all rows")
-    tree, sql = _read(predicate if params is None else _filled(predicate, params))
-    settings = Settings(
+    tree, sql = read_predicate(predicate if params is None else filled_text(predicate, params))
+    settings = replace(
+        session_settings(session_time_zone, ansi),
         since=since,
         limit=limit,
         order_by=order,
@@ -262,29 +264,12 @@ def prune(
         use_index=use_index and is_index_enabled(),
         use_verdicts=use_verdicts and use_index and is_index_enabled(),
         strict=strict,
-        session_time_zone=session_time_zone or _active_time_zone(),
-        ansi=_is_active_ansi() if ansi is None else ansi,
         case_sensitive=case_sensitive,
         executors=None if spark is None else _executors_of(spark, prune_on),
         semi_join=None if keys is None else _semi_join(keys, on, null_safe),
-        value_of=_value_of(),
     )
     plan = Scan.of(plan_scan(table, tree, sql, settings))
     return plan if audit is None else _audited(plan, tree, settings, audit)
-
-
-def session_settings(session_time_zone: str | None, ansi: bool | None) -> Settings:
-    """Return how predicates are bound: as these say, else as in the active Spark session, else as Spark does."""
-    return Settings(
-        session_time_zone=session_time_zone or _active_time_zone(),
-        ansi=_is_active_ansi() if ansi is None else ansi,
-        value_of=_value_of(),
-    )
-
-
-def is_index_enabled() -> bool:
-    """Return whether the environment lets queries use an index."""
-    return os.environ.get(DISABLE) != "1"
 
 
 def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> Scan:
@@ -385,90 +370,3 @@ def _executors_of(spark: SparkSession, place: str) -> ExecutorsFor:
     from secateur.io.spark.executors import SparkExecutors
 
     return lambda opened, faults: SparkExecutors(spark, opened.catalog, opened.table.store, faults, place)
-
-
-def _filled(predicate: object, params: Mapping[str, object] | Sequence[object]) -> str:
-    """Put values in the place of parameters. Raises InvalidPredicate."""
-    if not isinstance(predicate, str) or isinstance(params, str):
-        raise InvalidPredicate("params are values for the parameters of SQL text: a mapping for :name, a list for ?")
-    from secateur.parameters import filled
-
-    return filled(predicate, params)
-
-
-def _read(predicate: object) -> tuple[Predicate, Sql]:
-    """Convert a predicate of any front end to nodes, and to an object that prints as SQL for Spark."""
-    match predicate:
-        case str():
-            tree = _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate)
-            return tree, tree if any(part in predicate.lower() for part in OF_TREE) else predicate
-        case Predicate():
-            return predicate, predicate
-        case _ if _is_a(predicate, "pyspark.sql.column", "Column") or _is_a(
-            predicate, "pyspark.sql.connect.column", "Column"
-        ):
-            from secateur.io.spark.column.sql import sql_of
-
-            return _read(sql_of(predicate))  # type: ignore[arg-type]
-        case _ if _is_a(predicate, "pyiceberg.expressions", "BooleanExpression"):
-            from secateur.io.tables.iceberg.expressions import predicate_of
-
-            return _read(predicate_of(predicate))  # type: ignore[arg-type]
-        case _:
-            raise InvalidPredicate(
-                f"{predicate!r} is not a predicate: use SQL text or a comparison on secateur.col(), "
-                "a PySpark Column, or an expression of PyIceberg"
-            )
-
-
-@lru_cache(maxsize=256)
-def _parsed(sql: str) -> Predicate:
-    """Parse a predicate. Nodes are immutable, so the result is cached: dashboards repeat their queries."""
-    return _parse(sql)
-
-
-def _parse(sql: str) -> Predicate:
-    from secateur.pruning.predicate.sql.parse import parse  # importing sqlglot takes longer than planning
-
-    return parse(sql)
-
-
-def _order(texts: Sequence[str]) -> tuple[OrderItem, ...]:
-    if not texts:
-        return ()
-    from secateur.pruning.predicate.sql.order import parse_order  # as above
-
-    return parse_order(texts)
-
-
-def _is_a(value: object, module: str, name: str) -> bool:
-    """Return whether a value is an instance of another library's class, without importing that library."""
-    loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(value, getattr(loaded, name))
-
-
-def _value_of() -> Callable[[str, bool, str], pa.Scalar | None] | None:
-    """Return a function that evaluates constants in the active Spark session; None if this process has no session."""
-    if "pyspark.sql" not in sys.modules:
-        return None
-    from secateur.io.spark.constants import value_of
-
-    return value_of
-
-
-def _active_time_zone() -> str:
-    """Return the time zone of the active Spark session; None if this process has no session."""
-    if "pyspark.sql" not in sys.modules:
-        return "UTC"
-    from secateur.io.spark.to_spark import session_time_zone
-
-    return session_time_zone()
-
-
-def _is_active_ansi() -> bool:
-    """Return whether the active Spark session is in ANSI mode; the default if this process has no session."""
-    if "pyspark.sql" not in sys.modules:
-        return True
-    from secateur.io.spark.to_spark import is_active_ansi
-
-    return is_active_ansi()

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from secateur.api import is_index_enabled, open_table
+from secateur.api import open_table
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.plan_log import log_to
 from secateur.scan import Scan
+from secateur.session_settings import is_index_enabled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,8 @@ def enable(
     details. ``SET secateur.enabled=false`` or :func:`disable` switches pruning off for a session,
     ``SET secateur.enabled.<table or path>=false`` for one table, the environment variable ``SECATEUR_DISABLE=1`` for
     the process. With ``SET secateur.audit=<share>``, a share of what queries leave out is checked in the background.
+    With ``SET secateur.grouping=true``, Spark is told by which columns directories are partitioned: it then joins and
+    groups by them without a shuffle.
 
     Parameters
     ----------

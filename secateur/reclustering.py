@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secateur.amounts import bytes_of, require_amount
-from secateur.api import session_settings
 from secateur.errors import InvalidOption
 from secateur.index.advise.row_orders import Curve
 from secateur.io.scan.advise.bounds_plan import plan_of_all, plans_of
@@ -26,6 +25,7 @@ from secateur.io.tables.table import Table
 from secateur.pruning.explain.reclustering import Reclustering
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.sql.parse import parse
+from secateur.session_settings import session_settings
 from secateur.tuning import logged_shape
 from secateur.workloads import workload
 

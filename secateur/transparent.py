@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secateur.api import is_index_enabled
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
+from secateur.session_settings import is_index_enabled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secateur.amounts import bytes_of, require_amount
-from secateur.api import session_settings
 from secateur.errors import InvalidOption
 from secateur.index.build.spark_tasks import runner
 from secateur.io.scan.advise.tuning import tuned
@@ -18,6 +17,7 @@ from secateur.maintain.entries import require_snapshot
 from secateur.maintain.restructure import restructure
 from secateur.plan_log import PATH_VARIABLE
 from secateur.pruning.explain.tuning import LoggedShape, Tuning
+from secateur.session_settings import session_settings
 from secateur.workloads import ShapeUse, workload
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _COUNTED = ("blocks", "bytes")
 _HASH = re.compile("[0-9a-f]{8}")
+_COLUMN = re.compile(r"`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")  # as shapes have names, which have no literals
 MOST_EXAMPLES = 8  # lists of literals that are kept of a shape
 
 
@@ -46,11 +47,24 @@ class ShapeUse:
     last: str
     order: str = ""  # the ORDER BY and LIMIT that the shape ends with, if first rows are asked for
     examples: tuple[tuple[str, ...], ...] = ()  # some lists of literals, if the log has them as they are
+    bytes_judged: int = 0  # read by reads of which it is known which row groups held a match
+    bytes_matched: int = 0  # of these, in row groups that held one
+    ideal_bytes: int | None = None  # of `bytes_read`, in such row groups, by their share in those; None: unknown
 
     @property
     def predicate(self) -> str:
         """The shape without an order."""
         return self.shape.removesuffix(_order_by(self.order))
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """The plans over one table that name a column."""
+
+    table: str
+    column: str  # as SQL: in back-quotes, nested ones with dots
+    plans: int
+    bytes_read: int  # by these plans, in all columns
 
 
 @dataclass(frozen=True)
@@ -67,12 +81,38 @@ class Workload:
         """Bytes that survive pruning, summed over all plans."""
         return sum(shape.bytes_read for shape in self.shapes)
 
+    @property
+    def columns(self) -> tuple[ColumnUse, ...]:
+        """The columns that predicates name, those for whose plans most bytes are read first.
+
+        A plan that names several counts for each of them.
+        """
+        sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for use in self.shapes:
+            for column in dict.fromkeys(_COLUMN.findall(use.predicate)):
+                plans, size = sums.get((use.table, column), (0, 0))
+                sums[use.table, column] = plans + use.plans, size + use.bytes_read
+        uses = (ColumnUse(*key, *counts) for key, counts in sums.items())
+        return tuple(sorted(uses, key=lambda use: (-use.bytes_read, -use.plans, use.table, use.column)))
+
+    @property
+    def bytes_judged(self) -> int:
+        """Bytes read, summed over all plans of shapes of which it is known what an ideal index would read."""
+        return sum(shape.bytes_read for shape in self.shapes if shape.ideal_bytes is not None)
+
+    @property
+    def ideal_bytes(self) -> int:
+        """Bytes that an ideal index would read for the plans of these shapes: of row groups that hold a match."""
+        return sum(shape.ideal_bytes or 0 for shape in self.shapes)
+
 
 def workload(table: Table | Source | None = None, *, log: str | os.PathLike[str] | None = None) -> Workload:
     """Summarise the logged plans of a table, or of all tables.
 
     Plans are logged to the file that ``SECATEUR_LOG`` or ``sec.enable(spark, log=...)`` names. A plan counts what
-    survives pruning; Spark may plan a query more than once.
+    survives pruning; Spark may plan a query more than once. Which row groups held a match is known of plans without a
+    limit that this library reads itself, to their end (`to_arrow`, `to_batches`, `count`), and of those that leave
+    nothing.
 
     Parameters
     ----------
@@ -100,12 +140,17 @@ def workload(table: Table | Source | None = None, *, log: str | os.PathLike[str]
             if record is None:
                 unreadable += 1
             elif names is None or _plain(record["table"]) in names:
-                plans += 1
                 key = record["table"], record["shape"] + _order_by(record["order"])
-                uses.setdefault(key, _Use(*key, record["order"])).add(record)
+                use = uses.setdefault(key, _Use(*key, record["order"]))
+                if "matched" in record:
+                    use.add_read(record)
+                else:
+                    plans += 1
+                    use.add(record)
     except OSError as error:
         raise InvalidOption(f"cannot read the log {path}: {error}") from None
-    shapes = sorted((use.done() for use in uses.values()), key=lambda use: (-use.bytes_read, -use.plans, use.shape))
+    planned = (use.done() for use in uses.values() if use.times)
+    shapes = sorted(planned, key=lambda use: (-use.bytes_read, -use.plans, use.shape))
     return Workload(path, plans, unreadable, tuple(shapes))
 
 
@@ -141,9 +186,11 @@ def _records(path: str) -> Iterator[dict[str, Any] | None]:
 
 def _checked(record: Any) -> dict[str, Any]:
     """Return a record with the fields that a summary needs. Raises KeyError, TypeError, ValueError."""
+    texts = {name: str(record[name]) for name in ("table", "shape", "order", "at")}
+    if "matched" in record:
+        return {**texts, "matched": _pair(record["matched"]["bytes"])}
     counts = {unit: _pair(record[unit]) for unit in _COUNTED}
     stages = [(str(stage["name"]), _pair(stage["bytes"])[1]) for stage in record["stages"]]
-    texts = {name: str(record[name]) for name in ("table", "shape", "order", "at")}
     return {
         **texts,
         **counts,
@@ -170,6 +217,7 @@ class _Use:
         self.after: dict[str, int] = {}
         self.degraded = 0
         self.moments: list[str] = []
+        self.judged = self.matched = 0
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.times.append(record["ms"])
@@ -181,6 +229,18 @@ class _Use:
             self.counts[unit] = before + record[unit][0], after + record[unit][1]
         for name, left in record["stages"]:
             self.after[name] = self.after.get(name, 0) + left
+
+    def add_read(self, record: Mapping[str, Any]) -> None:
+        read, matched = record["matched"]
+        self.judged += read
+        self.matched += matched
+
+    def _ideal(self) -> int | None:
+        """Return the bytes that held a match of all that the plans read, by the share in what is known."""
+        read = self.counts["bytes"][1]
+        if not read:
+            return 0
+        return round(read * self.matched / self.judged) if self.judged else None
 
     def done(self) -> ShapeUse:
         """Return the sums."""
@@ -201,6 +261,9 @@ class _Use:
             last=self.moments[1],
             order=self.order,
             examples=tuple(islice(filter(_as_they_are, self.literals), MOST_EXAMPLES)),
+            bytes_judged=self.judged,
+            bytes_matched=self.matched,
+            ideal_bytes=self._ideal(),
         )
 
 

@@ -10,9 +10,12 @@ import datetime as dt
 import itertools
 import json
 import math
+import shutil
+import time
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import deltalake
 import numpy as np
@@ -25,13 +28,16 @@ from benchmarks.planning.scale_tables import changing
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.spark.sessions import delta_session, delta_trouble
-from benchmarks.timing import Timing, race
+from benchmarks.timing import Contender, Timing, race
 from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_text
+from secateur.io.tables.delta.log_files import LOG_DIRECTORY, commit_name
 
 FILES = 100_000
 ROWS = 1_000  # of a file
 COLUMNS = 8  # besides the one in the predicate
 FORMS = ("commit", "checkpoint")
+CLOCKS = {"elapsed": time.perf_counter, "processor time": time.process_time}
+GROWN = "deltalake: update_incremental(), paths only"
 ONE_IN = 100  # goal: times as fast
 SCATTERED = {"c0": 2**0.5 % 1, "c1": 3**0.5 % 1, "c2": 5**0.5 % 1}  # columns in no order: steps, of all files
 SHARE = 0.01  # of the files, that one range keeps
@@ -40,26 +46,60 @@ DELTALAKE, DELTA = "fragments of deltalake's open dataset", "Delta's own plannin
 
 
 def open_delta(setting: Setting) -> Result:
-    """The live files by columns, from one commit or from a checkpoint: read in full, and when the log has not grown."""
+    """The live files by columns, from one commit or a checkpoint: in full, looked at again, and grown by a commit.
+
+    Each by the clock, and by the processor time of all threads.
+    """
     n = setting.scaled(FILES)
     ratios: list[Ratio] = []
     for form in FORMS:
-        path = str(setting.prepared(f"delta-log-{form}-{n}", partial(_write, n=n, form=form)))
-        handle = sec.open_table(path)
-        ours, again, theirs = race(
-            [
-                lambda path=path: sec.open_table(path).snapshot().listing(dt.UTC),  # type: ignore[misc]
-                lambda handle=handle: handle.snapshot().listing(dt.UTC),  # type: ignore[misc]
-                lambda path=path: deltalake.DeltaTable(path).file_uris(),  # type: ignore[misc]
-            ],
-            setting.repetitions,
-        )
-        reference = f"deltalake: paths only, from a {form}"
-        ratios += [
-            timed(f"opened, from a {form}", ours, reference, theirs),
-            timed(f"looked at again, from a {form}", again, reference, theirs),
-        ]
+        path = setting.prepared(f"delta-log-{form}-{n}", partial(_write, n=n, form=form))
+        with TemporaryDirectory() as directory:
+            contenders = [*_opened(str(path)), *_grown(path, Path(directory))]
+            for clock, of_clock in CLOCKS.items():
+                ours, again, theirs, ours_grown, theirs_grown = race(contenders, setting.repetitions, clock=of_clock)
+                reference = f"deltalake: paths only, from a {form}"
+                ratios += [
+                    timed(f"opened, from a {form}, {clock}", ours, reference, theirs),
+                    timed(f"looked at again, from a {form}, {clock}", again, reference, theirs),
+                    timed(f"grown by a commit, from a {form}, {clock}", ours_grown, GROWN, theirs_grown),
+                ]
     return Result({"files": n}, tuple(ratios))
+
+
+def _opened(path: str) -> list[Contender]:
+    """Open a table, look at an open one again, and open it with deltalake."""
+    handle = sec.open_table(path)
+    return [
+        lambda: sec.open_table(path).snapshot().listing(dt.UTC),
+        lambda: handle.snapshot().listing(dt.UTC),
+        lambda: deltalake.DeltaTable(path).file_uris(),
+    ]
+
+
+def _grown(path: Path, directory: Path) -> list[Contender]:
+    """Add a file by a commit, and look at an open table: here, and with deltalake; each in a copy of the log."""
+    copies = [directory / name for name in ("secateur", "deltalake")]
+    for copy in copies:
+        shutil.copytree(path / LOG_DIRECTORY, copy / LOG_DIRECTORY)
+    handle, theirs = sec.open_table(str(copies[0])), deltalake.DeltaTable(str(copies[1]))
+    versions = [itertools.count(theirs.version() + 1) for _ in copies]
+
+    def grow(copy: int) -> None:
+        version = next(versions[copy])
+        added = json.dumps(_add(copies[copy], FILES + version, {"id": version}, is_there=False))
+        (copies[copy] / LOG_DIRECTORY / commit_name(version)).write_text(added)
+
+    def ours() -> object:
+        grow(0)
+        return handle.snapshot().listing(dt.UTC)
+
+    def with_deltalake() -> object:
+        grow(1)
+        theirs.update_incremental()
+        return theirs.file_uris()
+
+    return [ours, with_deltalake]
 
 
 def plan_delta(setting: Setting) -> Result:

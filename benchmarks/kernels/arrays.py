@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from secateur.pruning.bounds.zones import Zones, occupancy
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones, occupancy
 from secateur.values import Keys
 
 ROWS_PER_UNIT = 1000

@@ -16,16 +16,16 @@ from benchmarks.kernels.arrays import statistics_of
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import once, race
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.outcomes import survives
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 from secateur.values import Key, Keys, Kind, key_of, keys_of, least_key, sorted_distinct, successor, words_of
 

@@ -12,8 +12,8 @@ from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.index.zones.gaps import MOST_GAPS, GapTable, gap_table, pays, widest_gaps
-from secateur.pruning.gaps import reaches
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.gaps import reaches
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import Kind
 
 BLOCKS = 10_000

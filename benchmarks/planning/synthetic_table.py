@@ -7,7 +7,7 @@ Nothing is imported here but what a query imports anyway, so that a new process 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,7 +75,7 @@ class SyntheticTable:
 
     open_for_index = open_file
 
-    def kept_manifests(self) -> None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> None:
         """It has no metadata of its own."""
         return
 

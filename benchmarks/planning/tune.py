@@ -22,10 +22,10 @@ from secateur.io.scan.opened_table import opened_strictly
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.tables.table import Table
 from secateur.plan_log import LITERALS_VARIABLE, log_to
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.explain.causes import answers_of
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.explain.replaced_zones import with_gaps
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Leaf, fields
 from secateur.pruning.questions import questions
 from secateur.pruning.stages.survivors import evaluate_refuted

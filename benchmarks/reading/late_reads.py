@@ -16,7 +16,7 @@ from benchmarks.results import Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.io.parquet.row_group_reader import BATCH_ROWS
-from secateur.pruning.rows import matching_rows
+from secateur.pruning.rows.truth import matching_rows
 from secateur.scan import Scan
 
 MOST = 1.1  # the goal: of what the straight read takes

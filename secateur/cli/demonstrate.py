@@ -127,7 +127,7 @@ def _show_table(path: str, predicate: str, directory: Path, as_json: bool) -> No
         print_json({"report": json.loads(plan.explain("json")), "page": str(page)})
         return
     show_sheet(waterfall(plan.report, bars=is_terminal(sys.stdout)))
-    click.echo(f"\n{on_the_command_line(str(plan.explanation))}")
+    click.echo(f"\n{on_the_command_line(str(plan.explanation), path)}")
     print_line(f"\nthe page of it, with pictures: {page}")
 
 

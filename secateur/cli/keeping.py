@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import click
 
 import secateur as sec
-from secateur.cli.options import TableArguments, json_option, table_options
+from secateur.cli.options import TableArguments, columns_option, json_option, table_options
 from secateur.cli.output import (
     BAD,
     CAUTION,
@@ -59,22 +59,27 @@ class ColumnRow:
 @click.command()
 @table_options
 @click.argument("what", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
+@columns_option("--by", help="Columns of the clustering: each of them, and their tuples in order.")
 @json_option
-def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
+def inspect(source: TableArguments, what: str | None, by: tuple[str, ...], as_json: bool) -> None:
     """Show what the index holds: columns, sizes, and which live files it covers.
 
     With TABLE, list something else instead: the snapshots, manifests, files or blocks (row groups) of the table, the
-    segments of the index, or what it covers of every column.
+    segments of the index, what it covers of every column, or how well the table is clustered.
 
     \b
     Examples:
       secateur inspect lake/events
       secateur inspect lake/events coverage
+      secateur inspect lake/events clustering --by country,ts
       secateur inspect db.events files --catalog prod --as-of 2026-01-31 --json
     """
+    if by and what != "clustering":
+        raise click.UsageError("--by is about the clustering: secateur inspect TABLE clustering --by COLUMN,...")
     table = source.open()
     if what is not None:
-        show_table(getattr(sec.inspect, what)(table), as_json)
+        rows = sec.inspect.clustering(table, by=by) if by else getattr(sec.inspect, what)(table)
+        show_table(rows, as_json)
         return
     described = sec.describe_index(table)
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))

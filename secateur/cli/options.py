@@ -41,6 +41,7 @@ class TableArguments:
     version: int | None = None
     read_optimized: bool = False
     index_location: str | None = None
+    glob: str | None = None
     cluster: Cluster | None = None  # None: without Spark
 
     def open(self) -> Table:
@@ -67,6 +68,7 @@ class TableArguments:
                 version=self.version,
                 read_optimized=self.read_optimized,
                 index_location=self.index_location,
+                glob=self.glob,
             )
         except SecateurError:
             raise
@@ -90,6 +92,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         version: int | None,
         read_optimized: bool,
         index_location: str | None,
+        glob: str | None,
         with_spark: bool,
         master: str | None,
         remote: str | None,
@@ -102,7 +105,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         wanted = with_spark or master or remote or conf
         cluster = Cluster(master, remote, settings_of(conf)) if wanted else None
         moment = (snapshot_id, as_of, ref, version, read_optimized)
-        source = TableArguments(path, catalog, *moment, index_location, cluster)
+        source = TableArguments(path, catalog, *moment, index_location, glob, cluster)
         return command(source=source, **others)
 
     for parameter in reversed(_TABLE_PARAMETERS):
@@ -136,6 +139,9 @@ _TABLE_PARAMETERS = (
         "--index-location",
         metavar="DIR",
         help="Where the index is. By default in the directory _secateur beside the data.",
+    ),
+    click.option(
+        "--glob", metavar="GLOB", help="Of a table of Parquet files, only those whose names match, such as '*.parquet'."
     ),
     click.option(
         "--spark",

@@ -281,6 +281,7 @@ def _show_plan(plan: Scan) -> None:
         click.echo(on_the_command_line(plan.explain()))
         click.echo()
         print_line(_summary(plan))
+        _suggest_index(plan)
         return
     report = plan.report
     for caution in plan.explanation.cautions:
@@ -302,6 +303,13 @@ def _show_plan(plan: Scan) -> None:
         for reason in stage.degraded:
             print_line(f"degraded: {stage.name}: {reason}", CAUTION)
     print_line(_summary(plan))
+    _suggest_index(plan)
+
+
+def _suggest_index(plan: Scan) -> None:
+    """Print the command that builds an index, where there is none and a structure of it would serve a condition."""
+    if plan.report.index == "none" and any(": add " in caution for caution in plan.explanation.cautions):
+        print_line(on_the_command_line("there is no index: build one with build_index()"))
 
 
 def _summary(plan: Scan) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import sys
 import traceback
 from typing import Any
@@ -26,6 +27,7 @@ _ON_THE_COMMAND_LINE = {
     "build one with build_index()": "build one with: secateur index PATH",
     "index_location=": "--index-location",
     "by params=": "by --param NAME=VALUE",
+    "by log=": "by --log FILE",
     "use plan.to_spark(spark)": "ask Spark",
     "use_index=False": "--no-index",
     "verify_index(table, spark=spark) shows": "secateur verify --spark PATH shows",
@@ -34,7 +36,8 @@ _ARGUMENT = r"\w+=(?:\[[^]]*\]|\{(?:[^{}]|\{[^{}]*\})*\})"  # a list of columns,
 _CALL = re.compile(rf"\b(build|refresh)_index\(table, spark=spark(?:, ({_ARGUMENT}))?\)")
 _TUNE = re.compile(r"\btune\(table, budget=(\d+), apply=True\)")
 _PLACE = re.compile(r"\b(secateur(?: [a-z-]+)+) PATH\b")
-_ADD = re.compile(rf"\badd ({_ARGUMENT})")
+_ADD = re.compile(rf"\badd {_ARGUMENT}(?: or {_ARGUMENT})*")
+_ONE = re.compile(_ARGUMENT)
 
 
 class Interrupted(Exception):
@@ -70,15 +73,23 @@ class ScriptGroup(click.Group):
         raise click.exceptions.Exit(code)
 
 
-def on_the_command_line(message: str) -> str:
-    """Replace the library's options and functions in a message by those of the command line."""
+def on_the_command_line(message: str, table: str | None = None) -> str:
+    """Replace the library's options and functions in a message by those of the command line.
+
+    `table` is the table that it is about, if that is not the one that the command works on.
+    """
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
     message = _TUNE.sub(r"secateur tune PATH --budget \1 --apply", message)
-    message = _ADD.sub(lambda match: f"add {flag_of(match[1])}", _CALL.sub(_command, message))
+    message = _ADD.sub(_flags, _CALL.sub(_command, message))
     context = click.get_current_context(silent=True)
-    table = None if context is None else context.meta.get(TABLE)
-    return message if table is None else _PLACE.sub(lambda match: f"{match[1]} {table}", message)
+    named = None if context is None else context.meta.get(TABLE)
+    place = named if table is None else shlex.quote(table)
+    return message if place is None else _PLACE.sub(lambda match: f"{match[1]} {place}", message)
+
+
+def _flags(match: re.Match[str]) -> str:
+    return _ONE.sub(lambda argument: flag_of(argument[0]), match[0])
 
 
 def _command(match: re.Match[str]) -> str:

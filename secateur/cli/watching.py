@@ -34,6 +34,7 @@ from secateur.maintain.watch import watch as looks_of
 @click.option("--no-vacuum", is_flag=True, help="Keep index files that nothing uses any more.")
 @click.option("--catalog", metavar="NAME", help="The PyIceberg catalog in which PATH names an Iceberg table.")
 @click.option("--index-location", metavar="DIR", help="Where the index is. For a single PATH only.")
+@click.option("--glob", metavar="GLOB", help="Of tables of Parquet files, only those whose names match.")
 @click.option("--spark", "with_spark", is_flag=True, help="Use Spark: PATH may be a name in its catalog.")
 @json_option
 @click.pass_context
@@ -45,6 +46,7 @@ def watch(
     no_vacuum: bool,
     catalog: str | None,
     index_location: str | None,
+    glob: str | None,
     with_spark: bool,
     as_json: bool,
 ) -> None:
@@ -66,8 +68,8 @@ def watch(
         cluster = Cluster() if with_spark else None
         spark = stack.enter_context(spark_session(cluster, context.obj)) if with_spark else None
         sources: list[Any] = [
-            TableArguments(path, catalog, index_location=index_location, cluster=cluster).open()
-            if catalog or index_location or with_spark
+            TableArguments(path, catalog, index_location=index_location, glob=glob, cluster=cluster).open()
+            if catalog or index_location or glob or with_spark
             else path
             for path in paths
         ]
@@ -90,7 +92,7 @@ def _print_look(look: Look, as_json: bool) -> None:
     elif look.error is None:
         click.echo(line_of(look))
     if look.error is not None:
-        say(on_the_command_line(line_of(look)), BAD)
+        say(on_the_command_line(line_of(look), look.table), BAD)
 
 
 def _as_json(look: Look) -> dict[str, object]:

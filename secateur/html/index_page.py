@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from secateur.html.pictures import QUIET, SURVIVES, bar
@@ -24,7 +25,7 @@ def index_parts(state: IndexState) -> list[str]:
         f'<p class="quiet">snapshot {index.number}; {index.segments:,} segments, {index.blocks:,} blocks, '
         f"{index.rows:,} rows, {human_bytes(index.data_bytes)} of data</p>",
         *_structure_parts(state),
-        *_clustering_parts(state),
+        *clustering_parts(state.clustering),
     ]
 
 
@@ -64,13 +65,14 @@ def _bytes_cells(size: int, state: IndexState) -> str:
     )
 
 
-def _clustering_parts(state: IndexState) -> list[str]:
+def clustering_parts(columns: Sequence[ColumnClustering]) -> list[str]:
+    """Return a section with the depths of some columns."""
     parts = [
         "<h2>How well the table is clustered</h2>",
         "<p>The depth of a block is how many blocks may hold one value of it, by their bounds: 1 or 2 in a table "
         "sorted by the column, nearly all blocks in one without an order. Bars are linear: blocks of all blocks.</p>",
     ]
-    return [*parts, *(part for clustering in state.clustering for part in _column_parts(clustering))]
+    return [*parts, *(part for clustering in columns for part in _column_parts(clustering))]
 
 
 def _column_parts(clustering: ColumnClustering) -> list[str]:

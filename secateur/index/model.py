@@ -23,6 +23,7 @@ class StoredFile:
     name: str
     size: int
     modified: float  # seconds since the epoch
+    tag: str = ""  # tells it from another of its size and time in its place, on stores that have tags
 
 
 class Store(Protocol):
@@ -163,6 +164,7 @@ class BuildOptions:
     page_locations: bool = True
     expressions: tuple[str, ...] = ()  # indexed as columns of their own; filters and gaps name some of them
     sums: tuple[str, ...] = ()  # columns whose sums are kept
+    glob: str | None = None  # of the table's files only those whose names match are indexed
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -43,7 +43,7 @@ from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, described, undone
-from secateur.maintain.entries import chosen_files, usable_files
+from secateur.maintain.entries import chosen_files, glob_of, usable_files
 from secateur.maintain.estimate import estimated
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
@@ -214,6 +214,7 @@ def build_with(
 ) -> IndexSnapshot:
     """Index a table with options that use the table's column names; see :func:`build_index`. Raises the same."""
     now = table.snapshot(fresh=True)
+    options = replace(options, glob=glob_of(now))
     listing, usable = usable_files(now)
     files = chosen_files(listing, usable)
     if not len(listing.size) and now.declared_schema is None:

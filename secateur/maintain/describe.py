@@ -196,8 +196,8 @@ def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
 
 
 def _index_bytes(snapshot: Snapshot) -> int:
-    filters = sum(filter_files(snapshot).values()) + (0 if snapshot.made_of is None else snapshot.made_of.size)
-    return int(snapshot.segments.size.sum()) + filters + snapshot.nbytes
+    manifests = 0 if snapshot.made_of is None else sum(file.size for file in snapshot.made_of.manifests)
+    return int(snapshot.segments.size.sum()) + sum(filter_files(snapshot).values()) + manifests + snapshot.nbytes
 
 
 def _location_bytes(snapshot: Snapshot) -> int:

@@ -33,6 +33,12 @@ def require_snapshot(table: Table, cache: ByteCache | None = None) -> Snapshot:
     return snapshot
 
 
+def glob_of(table: TableSnapshot) -> str | None:
+    """Return the glob that the names of a table's files match; None if all of its files are opened."""
+    glob: str | None = getattr(table, "glob", None)
+    return glob
+
+
 def usable_files(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, np.ndarray]:
     """Return the live files, and which of them can be indexed or are known to a snapshot: bool of shape (n_files,).
 

@@ -70,12 +70,11 @@ def index_state(table: Table, by: Sequence[str] | None) -> IndexState:
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     live = len(opened.catalog.files)
     columns = _columns_of(index, opened.schema) if by is None else list(by)
-    rows = clustering(table, columns or None).to_pylist()
     return IndexState(
         index=index,
         live_files=live,
         covered_files=live - len(opened.catalog.coverage.uncovered),
-        clustering=tuple(map(_column_clustering, rows)),
+        clustering=_clustering_by(table, columns or None),
     )
 
 
@@ -85,6 +84,18 @@ def _columns_of(index: IndexSnapshot, schema: pa.Schema) -> list[str]:
     paths = dict.fromkeys([*(column.path for column in parse_sort_key(index.sort_key)), *map(split_name, named)])
     ordered = {(field.name,) for field in schema if kind_of(field.type) is not None}
     return [quoted_name(path[0]) for path in paths if path in ordered]
+
+
+def clustering_of_known(table: Table, columns: Sequence[str]) -> tuple[ColumnClustering, ...]:
+    """Return how well a table is clustered by those of some columns that it has, outside of structs, and that order."""
+    schema = open_snapshot_of(table, dt.UTC, Faults(strict=True)).schema
+    ordered = {(field.name,) for field in schema if kind_of(field.type) is not None}
+    known = [name for name in columns if split_name(name) in ordered]
+    return _clustering_by(table, known) if known else ()
+
+
+def _clustering_by(table: Table, columns: Sequence[str] | None) -> tuple[ColumnClustering, ...]:
+    return tuple(map(_column_clustering, clustering(table, columns).to_pylist()))
 
 
 def _column_clustering(row: dict[str, object]) -> ColumnClustering:

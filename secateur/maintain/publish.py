@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from secateur.index.segments.named_columns import computed, sum_columns
 from secateur.index.segments.segment_table import Segments, in_key_order
 from secateur.index.segments.snapshot import (
     MadeOf,
+    ManifestsFile,
     Snapshot,
     encode_snapshot,
     open_snapshot,
@@ -79,11 +80,13 @@ def publish(
     options: BuildOptions,
     expected: Snapshot | None = None,
     listing: int | None = None,
+    broken: Collection[str] = (),
 ) -> None:
     """Create the next snapshot; with `expected`, only if that is still current.
 
     Without `expected` it replaces any current snapshot, and builds that publish at once get different numbers.
-    `listing` is the id of the files of all segments, if it is known. Raises
+    `listing` is the id of the files of all segments, if it is known; `broken` index files of `expected` are not taken
+    over. Raises
     IndexConflict if a snapshot other than `expected` is current, or if files that this one needs are gone;
     IndexNotWritable.
     """
@@ -91,12 +94,13 @@ def publish(
     segments = in_key_order(segments, sort_paths(options))
     if is_base_due(segments.files):
         segments = replace(segments, files=write_base(table.store, build, segments.files))
-    made_of = keep_manifests(table, build)
+    before = () if expected is None or expected.made_of is None else expected.made_of.manifests
+    made_of = keep_manifests(table, build, [file for file in before if file.name not in broken])
     names = {
         *segments.name,
         *(name for bloom_matrices in segments.bloom_matrices.values() for name in bloom_matrices.file_name),
     }
-    names |= set() if made_of is None else {made_of.manifests}
+    names |= set() if made_of is None else {*made_of.names}
     names |= set() if segments.files.base is None else {segments.files.base.name}
     for _ in range(MOST_TRIES):
         number = _next_number(table.store, expected)
@@ -159,11 +163,14 @@ def require_files(store: FileStore, names: Set[str]) -> None:
         )
 
 
-def keep_manifests(table: TableSnapshot, build: str) -> MadeOf | None:
-    """Write the contents of the table's manifests beside the index; return their snapshot, if there are any."""
-    data = table.kept_manifests()
-    if table.id is None or data is None:
+def keep_manifests(table: TableSnapshot, build: str, before: Sequence[ManifestsFile] = ()) -> MadeOf | None:
+    """Write the manifests of a table that no file from `before` holds; return where all are, if there are any."""
+    kept = table.kept_manifests(before)
+    if table.id is None or kept is None:
         return None
+    files, data = kept
+    if data is None:
+        return MadeOf(table.id, tuple(before[i] for i in files))
     name = f"{MANIFESTS_FOLDER}/{build}.manifests"
     table.store.put(name, data)
-    return MadeOf(table.id, name, len(data))
+    return MadeOf(table.id, (*(before[i] for i in files), ManifestsFile(name, len(data))))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secateur.errors import InvalidOption
 from secateur.index.build.add_columns import Amendment, amendments
 from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.options import Columns, checked, filter_options, filters_of, listed
@@ -30,7 +31,7 @@ from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference
-from secateur.maintain.entries import require_snapshot, usable_files, with_witnesses_of
+from secateur.maintain.entries import glob_of, require_snapshot, usable_files, with_witnesses_of
 from secateur.maintain.increments import remove_merged, with_increments_merged
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
@@ -147,9 +148,11 @@ def refresh_with(
     """Refresh an index, adding what some options request; see :func:`refresh_index`. Raises the same."""
     now = table.snapshot(fresh=True)
     snapshot = require_snapshot(table, None if repair else now.cache)
+    _require_same_glob(now, snapshot)
     added = _called_in_index(now, added)
     listing, usable = _listed(now, snapshot) if dry_run else usable_files(now, snapshot)
-    plan = difference(table.store, snapshot, listing, usable, broken_files(table.store, snapshot) if repair else ())
+    broken = broken_files(table.store, snapshot) if repair else set()
+    plan = difference(table.store, snapshot, listing, usable, broken)
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
@@ -162,7 +165,8 @@ def refresh_with(
     refresh = partial(_refreshed, now, listing, plan, lacking, dry_run=False)
     renewed = with_witnesses_of(listing, kept) if listing.recognised is not None else kept
     is_same = renewed is kept and len(kept) == len(snapshot.segments)
-    if not plan.new and not lacking and options == snapshot.options and is_same:
+    of_manifests = set() if snapshot.made_of is None else {*snapshot.made_of.names}
+    if not plan.new and not lacking and options == snapshot.options and is_same and not broken & of_manifests:
         return refresh()
     table.store.require_writable()
     with new_build(table.store) as build, new_build(table.store) as merging:
@@ -170,9 +174,24 @@ def refresh_with(
         is_live = np.append(plan.is_live, np.ones(len(written.files) - len(plan.is_live), bool))
         segments, merged = with_increments_merged(table.store, merging, written, is_live, options, schema)
         known = listing.id if plan.is_whole and _is_of(segments.files, listing) else None
-        publish(now, build, segments, schema, options, snapshot, known)
+        publish(now, build, segments, schema, options, snapshot, known, broken)
         remove_merged(table.store, build, written, segments)
     return replace(refresh(), segments_merged=merged)
+
+
+def _require_same_glob(table: TableSnapshot, snapshot: Snapshot) -> None:
+    """Raise InvalidOption if the index is of other files of the table than those that were opened.
+
+    Pruning would stay right: the index would lose the entries of the files that are not opened.
+    """
+    before, now = snapshot.options.glob, glob_of(table)
+    if before != now:
+        of_index = "all files" if before is None else f"the files named {before!r}"
+        of_table = "with no glob" if before is None else f"with glob={before!r}"
+        raise InvalidOption(
+            f"the index at {table.store.location} is of {of_index} of {table.location}: open the table {of_table}, "
+            "give another index_location, or build the index anew"
+        )
 
 
 def _is_of(files: SegmentFiles, listing: Listing) -> bool:

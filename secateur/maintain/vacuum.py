@@ -114,7 +114,7 @@ def _builds(files: Iterable[StoredFile]) -> set[str]:
 
 def used_files(snapshot: Snapshot) -> set[str]:
     """Return the files that a snapshot needs. Raises IndexFault."""
-    manifests = [] if snapshot.made_of is None else [snapshot.made_of.manifests]
+    manifests = [] if snapshot.made_of is None else snapshot.made_of.names
     bases = [] if snapshot.base is None else [snapshot.base.name]
     return {snapshot_name(snapshot.number), *snapshot.segments.name, *filter_files(snapshot), *manifests, *bases}
 

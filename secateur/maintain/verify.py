@@ -203,9 +203,9 @@ def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict
         **{name: partial(_verify_segment, store, snapshot, directories, i) for i, name in enumerate(segments.name)},
         **{name: partial(_verify_file, store, name, FILTERS, size) for name, size in filters.items()},
     }
-    if made_of is not None:
-        sizes[made_of.manifests] = made_of.size
-        checks[made_of.manifests] = partial(_verify_file, store, made_of.manifests, MANIFESTS, made_of.size)
+    for name, size in () if made_of is None else made_of.manifests:
+        sizes[name] = size
+        checks[name] = partial(_verify_file, store, name, MANIFESTS, size)
     if snapshot.base is not None:
         sizes[snapshot.base.name] = snapshot.base.size
         checks[snapshot.base.name] = partial(_verify_file, store, snapshot.base.name, BASE, snapshot.base.size)

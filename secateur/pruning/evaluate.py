@@ -1,7 +1,7 @@
 """Evaluation: which outcomes a bound predicate can have over each of n units.
 
-A predicate is folded from its leaves' outcomes by Kleene's tables on sets (:mod:`secateur.pruning.outcomes`). Leaves
-are evaluated over all units in one call; nothing here holds state, so threads can share it.
+A predicate is folded from its leaves' outcomes by Kleene's tables on sets (:mod:`secateur.pruning.bounds.outcomes`).
+Leaves are evaluated over all units in one call; nothing here holds state, so threads can share it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from secateur.pruning import interval as intervals
-from secateur.pruning import outcomes as sets
-from secateur.pruning.gaps import reaches
+from secateur.pruning.bounds import outcomes as sets
+from secateur.pruning.bounds.gaps import reaches
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.set_outcomes import outcomes_of
+from secateur.pruning.bounds.zones import Zones, may_be_nan
 from secateur.pruning.interval import Interval, at_least
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import (
     Apply,
     Compared,
@@ -43,9 +46,7 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
-from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import NAN_KEY
 
 CHUNK = 1 << 16  # units: a chunk that a leaf reads several times stays in a core's cache
@@ -281,7 +282,7 @@ def _value_outcomes(leaf: Within | TextMatch, zones: Zones) -> np.ndarray:
             failing = (_sides(fails, zones) & TRUE) != 0
             return _failing(result, failing & (zones.value != 0))
         case TextMatch(prefix=prefix):
-            result = prefix.outcomes(zones.lower, zones.upper)
+            result = outcomes_of(prefix, zones.lower, zones.upper)
             result |= FALSE
             result &= zones.value
             result |= zones.null
@@ -290,7 +291,7 @@ def _value_outcomes(leaf: Within | TextMatch, zones: Zones) -> np.ndarray:
 
 def _sides(ranges: RangeSet, zones: Zones | Interval) -> np.ndarray:
     """Return TRUE where a value may be inside a set of keys, FALSE where outside; numbers and NaN are treated apart."""
-    result = ranges.outcomes(zones.lower, zones.numbers_upper)
+    result = outcomes_of(ranges, zones.lower, zones.numbers_upper)
     if zones.top is not None:
         result |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if _holds_nan(ranges) else FALSE), np.uint8(0))
     return result

@@ -16,10 +16,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.zones import Zones, may_be_nan
 from secateur.pruning.predicate.patterns.substrings import Alternatives
-from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import (
     INT64_MAX,
     INT64_MIN,
@@ -48,7 +48,7 @@ class Interval:
 
     Soundness: on every row of unit i the expression gives a value with a key in [lower[i], upper[i]], if `value` is
     set; NULL, if `null` is set; or an error (ANSI), if `fails` is set; nothing else. No number has a key above
-    `top[i]`, as in :class:`secateur.pruning.zones.Zones`.
+    `top[i]`, as in :class:`secateur.pruning.bounds.zones.Zones`.
     """
 
     type: pa.DataType

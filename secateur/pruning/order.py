@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.key_bytes import Component, encode_rows
+from secateur.pruning.bounds.key_bytes import Component, encode_rows
+from secateur.pruning.bounds.rangeset import between
+from secateur.pruning.bounds.valued_bounds import is_value
+from secateur.pruning.bounds.zones import Zones, unknown_zones
 from secateur.pruning.predicate.binding.operands import literal_of
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Constant, Field, Missing, Within
 from secateur.pruning.predicate.nodes import Column, Not, Or, Predicate, Truth
-from secateur.pruning.rangeset import between
-from secateur.pruning.row_values import column as column_in
+from secateur.pruning.rows.row_values import column as column_in
 from secateur.pruning.statistics import Statistics
-from secateur.pruning.valued_bounds import is_value
-from secateur.pruning.zones import Zones, unknown_zones
 from secateur.values import Key, Keys, Kind, keys_of, kind_of, least_key, less, ordered_kind, successor
 
 NULLS_BEFORE, VALUES, NULLS_AFTER = 0, 1, 2  # ranks of places

@@ -16,12 +16,12 @@ from functools import reduce
 
 import numpy as np
 
+from secateur.pruning.bounds.rangeset import RangeSet, everything
+from secateur.pruning.bounds.rangeset import intersection as in_both
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.predicate.bound import Field, Missing, Within
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.rangeset import RangeSet, everything
-from secateur.pruning.rangeset import intersection as in_both
 from secateur.pruning.row_ranges import ROW_BITS, RowRanges, in_ranges, intersection, rows_of_blocks, union
 from secateur.pruning.statistics import Blocks, Catalog, OrderedSegment
 from secateur.values import kind_of, ordered_kind

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Pages
-from secateur.pruning.zones import Zones
 
 ARRAYS = ("segment", "file", "row_group", "row_count", "byte_count")
 

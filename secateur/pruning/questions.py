@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.interval import Function
 from secateur.pruning.predicate.bound import Apply, Field, Holds, Leaf, TextMatch, Unsupported, Within
 from secateur.pruning.predicate.patterns.substrings import Alternatives, alternatives_of, in_bytes
-from secateur.pruning.rangeset import RangeSet
 
 MOST_POINTS = 10_000  # values of one IN list; probing for more would take longer than reading the blocks they save
 

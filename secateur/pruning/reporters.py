@@ -1,4 +1,4 @@
-"""Reporters: functions that receive the report of every plan."""
+"""Reporters: functions that receive the report of every plan; and listeners to reads that went to their end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from secateur.pruning.report import Report
 
@@ -51,3 +52,34 @@ def notify(report: Report) -> None:
             reporter(report)
         except Exception:
             _log.exception("the reporter %r failed", reporter)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The blocks that a plan left and their bytes, and those among them that held a match: an ideal index leaves these.
+
+    Bytes are those of whole blocks, as in the plan's report.
+    """
+
+    blocks: int
+    bytes: int
+    matched_blocks: int
+    matched_bytes: int
+
+
+MatchListener = Callable[[Report, Callable[[], Matches | None]], object]
+# gets the report of a plan that was read to its end, and how to learn what held a match: None if that is not known
+
+_listeners: list[MatchListener] = []
+
+
+def listen_to_reads(listener: MatchListener) -> None:
+    """Call a function after every read to the end of a plan in this process; it is called once if given twice."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+def tell_of_read(report: Report, measure: Callable[[], Matches | None]) -> None:
+    """Call every listener, which measures only if it wants to know."""
+    for listener in _listeners:
+        listener(report, measure)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import fully_matching
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import fully_matching
 from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.statistics import Statistics

@@ -14,13 +14,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, Question, Ranges, Values
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.row_ranges import RowRanges
-from secateur.pruning.zones import Zones
 from secateur.values import Key, Keys
 
 

@@ -15,6 +15,7 @@ from itertools import islice
 
 import numpy as np
 
+from secateur.pruning.bounds.rangeset import RangeSet, intersection
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.predicate.bound import (
     Field,
@@ -29,7 +30,6 @@ from secateur.pruning.predicate.bound import (
     leaves,
 )
 from secateur.pruning.predicate.nodes import Or, Predicate
-from secateur.pruning.rangeset import RangeSet, intersection
 
 MOST_PARTS = 256  # nodes of a condition that is kept; longer ones rarely come again, and cost time to compare
 MOST_ALTERNATIVES = 16  # operands of an OR that are compared one by one

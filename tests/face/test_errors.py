@@ -63,7 +63,7 @@ PREDICATES = [
     ("", InvalidPredicate, "No expression was parsed"),
     ("SELECT 1", InvalidPredicate, "is not one boolean expression: it reads as SELECT"),
     ("user_id = 1; name = 'a'", InvalidPredicate, "is not one boolean expression"),
-    ("name = 'a", InvalidPredicate, "cannot read the predicate"),
+    ("name = 'a", InvalidPredicate, "name = 'a\": ' is not closed"),
     ("name LIKE 'a\\\\b'", InvalidPredicate, "must precede %, _ or itself"),
     ("user_id = 'five'", IncomparableLiteral, "cannot compare column user_id of type int64 with 'five'"),
     ("day > 5", IncomparableLiteral, "cannot compare column day of type date32[day] with 5"),

@@ -37,6 +37,7 @@ from secateur.cli import main
 from secateur.cli.tables import TABLES
 from secateur.index.model import BuildOptions, FilterOption
 from tests.support.formats.iceberg_deletes import delete_positions
+from tests.support.profiles import takes_seconds
 from tests.support.stores.local_build import index_here
 
 SCHEMA = Schema(
@@ -393,6 +394,7 @@ def test_commands_choose_a_snapshot(events: Table) -> None:
     assert run("prune", place, "TRUE", "--count").stdout == "58\n"
 
 
+@takes_seconds
 def test_commands_find_a_catalog(events: Table, tmp_path: Path) -> None:
     settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/c.db", "WAREHOUSE": f"file://{tmp_path}/w"}
     environment = {f"PYICEBERG_CATALOG__INSPECTED__{name}": value for name, value in settings.items()}
@@ -420,3 +422,11 @@ def test_choices_that_do_not_fit_are_mistakes(lake: Path, events: Table) -> None
         assert result.exit_code == 2, arguments
         assert message in result.stderr
         assert "Traceback" not in result.stderr
+
+
+def test_the_clustering_by_several_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2]}), tmp_path / "0.parquet", row_group_size=2)
+    parsed = json.loads(run("inspect", tmp_path, "clustering", "--by", "a,b", "--json").stdout)
+    assert [(row["column"], row["max_depth"]) for row in parsed] == [("a", 1), ("b", 2), ("a, b", 1)]
+    refused = run("inspect", tmp_path, "files", "--by", "a")
+    assert refused.exit_code == 2 and "--by is about the clustering" in refused.output

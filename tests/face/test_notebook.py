@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.support.profiles import takes_seconds
+
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebook.ipynb"
 
 
@@ -24,6 +26,7 @@ def html_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {cell.source.splitlines()[-1]: "".join(parts) for cell, parts in zip(cells, html, strict=True)}
 
 
+@takes_seconds
 def test_a_table_shows_its_files(html_of: dict[str, str]) -> None:
     assert "10 files" in html_of["table"] and "lake/visits" in html_of["table"]
 

@@ -23,7 +23,7 @@ from secateur import plan_log
 from secateur.cli import main
 from secateur.errors import InvalidOption, UnknownColumn
 from tests.support.formats.iceberg_tables import catalog_in
-from tests.support.profiles import sweep
+from tests.support.profiles import sweep, takes_seconds
 from tests.support.tables import write_file
 
 FILES, ROWS, BLOCK = 16, 2_000, 200
@@ -78,6 +78,7 @@ def content(root: Path) -> pa.Table:
     return table.sort_by("ts").combine_chunks()
 
 
+@takes_seconds
 @pytest.mark.parametrize("by", sweep([["ts"], ["name"], ["user", "ts"]], 2))
 def test_queries_read_what_is_promised(tmp_path: Path, by: list[str]) -> None:
     data, root = rows(), tmp_path / "lake"

@@ -20,6 +20,7 @@ from secateur.errors import IndexMissing, InvalidOption
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.maintain import build as builds
 from secateur.pruning.explain.tuning import Tuning
+from tests.support.profiles import takes_seconds
 from tests.support.tables import write_file
 
 FILES, BLOCKS, ROWS = 4, 10, 200
@@ -133,6 +134,7 @@ def test_both_sides_of_or_are_indexed_or_none(lake: str, log: Path) -> None:
     assert names(sec.tune(lake, budget=both.index_bytes // 4).structures) == []
 
 
+@takes_seconds
 def test_what_no_plan_needs_is_dropped_and_named(lake: str, log: Path) -> None:
     sec.build_index(lake, sort_key=["ts"], bloom=["user", "item"], tokens=["text"], gaps=["shop"])
     ask(lake, "user = 1")
@@ -174,6 +176,7 @@ QUERIES = [
 ]
 
 
+@takes_seconds
 @pytest.mark.parametrize("budget", ["2%", "30%", EVERYTHING])
 def test_answers_stay(lake: str, log: Path, budget: str) -> None:
     sec.build_index(lake, sort_key=["ts"], postings=["user"], ngram=["text"], gaps=["item"])

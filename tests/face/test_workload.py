@@ -170,7 +170,60 @@ def test_the_command(lake: Path, log: Path, tmp_path: Path) -> None:
     assert parsed["shapes"][0]["plans"] == 1
     page = tmp_path / "workload.html"
     assert run(main, ["workload", "--html", str(page)]).exit_code == 0
-    assert page.read_text() == workload_page(sec.workload())
+    assert workload_page(sec.workload()) == page.read_text()
     assert "<b>" not in page.read_text()
     assert "http" not in page.read_text()
     assert run(main, ["workload", "--log", str(tmp_path / "nothing")]).exit_code == 2
+
+
+def test_an_ideal_index_reads_what_held_a_match(lake: Path, log: Path, tmp_path: Path) -> None:
+    """By the share in what reads have told; the page, the text and the JSON have it."""
+    blocks = sec.prune(str(lake), "id * 37 % 50 = 9").blocks.to_pylist()  # of ids that end in 07 or 57
+    assert len(blocks) == 40
+    held = [block["bytes"] for block in blocks if (int(block["file"][0]) * 10 + block["row_group"]) % 5 == 0]
+    unknown = sec.workload(str(lake))
+    assert [use.ideal_bytes for use in unknown.shapes] == [None]
+    assert (unknown.bytes_judged, unknown.ideal_bytes) == (0, 0)
+    plan = sec.prune(str(lake), "id * 37 % 50 = 9")
+    assert plan.to_arrow().num_rows == plan.count() == 8
+    (use,) = sec.workload(str(lake)).shapes
+    every = sum(block["bytes"] for block in blocks)
+    assert (use.plans, use.bytes_read) == (2, 2 * every)
+    assert (use.bytes_judged, use.bytes_matched, use.ideal_bytes) == (2 * every, 2 * sum(held), 2 * sum(held))
+    sec.prune(str(lake), "id = -1")
+    nothing, workload = sec.workload(str(lake)).shapes[1], sec.workload(str(lake))
+    assert (nothing.bytes_read, nothing.ideal_bytes) == (0, 0)
+    assert (workload.plans, workload.unreadable, workload.ideal_bytes) == (3, 0, 2 * sum(held))
+    assert workload.bytes_judged == 2 * every
+    run = CliRunner().invoke
+    parsed = json.loads(run(main, ["workload", str(lake), "--json"]).stdout)
+    assert (parsed["ideal_bytes"], parsed["shapes"][0]["ideal_bytes"]) == (2 * sum(held), 2 * sum(held))
+    assert "an ideal index would read" in run(main, ["workload", str(lake)]).output
+    assert f'data-unit="ideal" data-count="{2 * sum(held)}"' in workload_page(workload)
+
+
+def test_the_page_says_which_columns_and_how_well_the_table_is_clustered(lake: Path, log: Path, tmp_path: Path) -> None:
+    sec.prune(str(lake), "id > 100 AND id < 300 AND name LIKE '%2'")
+    sec.prune(str(lake), "name > 'a' AND upper(name) = 'B'")
+    first, second = sec.workload(str(lake)).columns
+    both, names = sorted(sec.workload(str(lake)).shapes, key=lambda use: "id" not in use.shape)
+    assert (first.column, first.plans, first.bytes_read) == ("`name`", 2, both.bytes_read + names.bytes_read)
+    assert (second.column, second.plans, second.bytes_read) == ("`id`", 1, both.bytes_read)
+    page, run = tmp_path / "page.html", CliRunner().invoke
+    assert run(main, ["workload", str(lake), "--html", str(page)]).exit_code == 0
+    text = page.read_text()
+    assert 'data-column="`name`"><td class="left"><code>`name`</code></td><td>2</td>' in text
+    assert "<code>id</code>: mean depth 1 of 40 blocks" in text
+    assert "<code>name</code>: mean depth 10 of 40 blocks" in text
+    parsed = json.loads(run(main, ["workload", str(lake), "--json"]).stdout)
+    assert [use["column"] for use in parsed["columns"]] == ["`name`", "`id`"]
+    assert run(main, ["workload", "gone", "--log", str(log), "--html", str(page)]).exit_code == 0
+
+
+def test_reads_whose_plans_are_not_in_the_log_are_no_shapes(lake: Path, log: Path) -> None:
+    """A log may have been moved away in between."""
+    plan = sec.prune(str(lake), "id * 37 % 50 = 9")
+    log.unlink()
+    plan.to_arrow()
+    assert "matched" in records(log)[0]
+    assert sec.workload(str(lake)).shapes == ()

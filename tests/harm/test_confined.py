@@ -99,7 +99,7 @@ def test_names_that_lead_out_are_neither_read_nor_removed(lake: Path, tmp_path: 
     secret.chmod(0o600)
     wrong = name.format(tmp=tmp_path)
     if chunk == "manifests":
-        made_of = {"id": 1, "manifests": wrong, "size": secret.stat().st_size}
+        made_of = {"id": 1, "manifests": [[wrong, secret.stat().st_size]]}
         rewrite(lake, lambda data: with_contents(data, lambda contents: contents["meta"].update(made_of=made_of)))
     else:
         rewrite(lake, lambda data: with_arrays(data, SNAPSHOT, {chunk: first_named(wrong)}).data)
@@ -162,7 +162,8 @@ def keep(store: FileStore, manifests: Mapping[ManifestKey, Manifest]) -> None:
     name = "snapshots/0000000001.snapshot"
     content = store.read(name, 0, store.size(name))
     store.delete(name)
-    store.put(name, with_contents(content, lambda contents: contents["meta"]["made_of"].update(size=len(data))))
+    files = [[file.name, len(data)]]
+    store.put(name, with_contents(content, lambda contents: contents["meta"]["made_of"].update(manifests=files)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog
 
 import secateur as sec
 from tests.support.checks.limits import within
-from tests.support.profiles import NIGHTLY, examples, sweep
+from tests.support.profiles import NIGHTLY, examples, sweep, takes_seconds
 from tests.support.programs.make_golden import GOLDEN, stamp
 from tests.support.stores.crash_lake import build
 from tests.support.stores.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
@@ -173,6 +173,7 @@ def test_several_files_may_be_harmed_at_once(
 # ---- of an Iceberg table ---------------------------------------------------------------------------------------------
 
 
+@takes_seconds
 def test_what_is_kept_of_manifests_may_be_harmed(catalog: Catalog) -> None:
     """It saves time; without it the manifests themselves are read, and nothing is degraded."""
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("word", pa.string())])

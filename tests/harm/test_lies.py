@@ -374,7 +374,7 @@ def test_no_name_leads_out_of_its_folder(store: Memory, folder: str, wrong: str)
 
     def with_name(name: str) -> bytes:
         if folder == "manifests":
-            return with_contents(data, meta(made_of={"id": 1, "manifests": name, "size": 100}))
+            return with_contents(data, meta(made_of={"id": 1, "manifests": [[name, 100]]}))
         chunk = {"segments": "segments", "filters": "bloom-matrices/0"}[folder]
         return with_arrays(data, SNAPSHOT, {chunk: named(name)}).data
 
@@ -413,7 +413,10 @@ META_LIES = [
     meta(columns=[{"path": ["id"], "type": "varchar"}]),
     meta(columns=5),
     meta(columns=[5]),
-    meta(made_of={"id": 1, "manifests": "manifests/0123456789ab.manifests", "size": -1}),
+    meta(made_of={"id": 1, "manifests": [["manifests/0123456789ab.manifests", -1]]}),
+    meta(made_of={"id": 1, "manifests": [["manifests/0123456789ab.manifests", 9]] * 65}),
+    meta(made_of={"id": 1, "manifests": "manifests/0123456789ab.manifests"}),
+    meta(made_of={"id": 1, "manifests": 7}),
     meta(filters=None),
     meta(filters=[{"kind": "bloom", "path": ["id"]}]),
     meta(filters=[{"kind": "bloom", "path": ["id"], "type": "varchar", "gram": 0, "folded": False}]),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.checks.package_modules import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
+from tests.support.profiles import takes_seconds
 
 UNPICKLERS = (
     "pickle",
@@ -55,6 +56,7 @@ def offences(module: Module) -> Iterator[str]:
                     yield f"{module.file}:{node.lineno}: a module by a name that may come from anywhere"
 
 
+@takes_seconds
 def test_nothing_is_unpickled_or_run() -> None:
     every_offence = [offence for module in modules(ROOT) for offence in offences(module)]
     assert not every_offence, "\n" + "\n".join(every_offence)

@@ -15,7 +15,7 @@ import pytest
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.row_selection import chosen_rows
-from tests.support.profiles import NIGHTLY
+from tests.support.profiles import NIGHTLY, takes_seconds
 from tests.support.programs import harmed_pages
 from tests.support.programs.harmed_pages import Whole, files
 
@@ -30,6 +30,7 @@ def harmed(*arguments: object) -> dict[str, int]:
     return counts
 
 
+@takes_seconds
 def test_changed_bytes_and_truncated_files() -> None:
     """What a read knows already is harmed, and what it still has to read."""
     counts = harmed("flips", 0, 1 if NIGHTLY else 97)
@@ -38,6 +39,7 @@ def test_changed_bytes_and_truncated_files() -> None:
     )
 
 
+@takes_seconds
 def test_headers_and_indexes_that_lie() -> None:
     """Sizes, counts, kinds, encodings; where pages lie, and which rows they have."""
     counts = harmed("lies", 1, 30_000 if NIGHTLY else 1000)

@@ -24,6 +24,7 @@ from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.redaction import has_secrets, redacted_location, without_secrets
 from secateur.io.tables.table import Table
 from tests.support.checks.canary import CANARY, leaks
+from tests.support.profiles import takes_seconds
 from tests.support.s3_server import REGION, S3Server
 from tests.support.stores.local_build import index_here
 
@@ -61,6 +62,7 @@ def values_of(value: Any) -> str:
     return repr(dataclasses.asdict(value)) if dataclasses.is_dataclass(value) else repr(value)  # type: ignore[arg-type]
 
 
+@takes_seconds
 def test_nothing_says_what_a_location_carries(
     uri: str, place: Callable[[str], str], s3: S3Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,6 +171,7 @@ def said(error: type[Exception], ask: Callable[[], object]) -> str:
 # ---- Iceberg ---------------------------------------------------------------------------------------------------------
 
 
+@takes_seconds
 def test_the_properties_of_a_catalog_stay_in_it(s3: S3Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "secateur")
     properties = {

@@ -54,7 +54,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 from secateur.demo.s3a import has_s3a
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
-from tests.support.profiles import slow, sweep
+from tests.support.profiles import FULL, slow, sweep
 from tests.support.stores.filter_files import hash_values
 from tests.support.stores.local_build import index_here
 from tests.support.stores.memory_store import MemoryStore
@@ -64,7 +64,11 @@ if TYPE_CHECKING:
 
 
 TINY = "0.002"
-IN_SPARK = ["lookup_spark", "lookup_sql", "limit_sql", "count_sql", "session_overhead", "scan_spark", "join_small_side"]
+IN_SPARK = [
+    *("lookup_spark", "lookup_sql", "limit_sql", "count_sql", "topn_filtered", "session_overhead", "scan_spark"),
+    "join_small_side",
+]
+QUICK = ["lookup_sql", "count_sql"]  # of these
 OWN = {
     *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
     *("keys_spark", "lookup_delta", "plan_delta"),
@@ -125,11 +129,12 @@ def check(result: dict[str, Any], name: str) -> None:
         assert (kept["ideal"] or 0) <= kept["kept"]["secateur"] <= kept["total"], kept
 
 
-@pytest.mark.parametrize("name", sweep([w.name for w in WORKLOADS if w.name not in ALONE], 3))
+@pytest.mark.parametrize("name", sweep([w.name for w in WORKLOADS if w.name not in ALONE], 8))
 def test_workload_reports_the_documented_fields(name: str, data: Path) -> None:
     check(run_json(name, data), name)
 
 
+@slow
 def test_tpch_pruning_keeps_no_less_than_the_ideal(spark: SparkSession, data: Path) -> None:
     result = run_json("tpch_pruning", data)
     check(result, "tpch_pruning")
@@ -182,7 +187,7 @@ def test_tune_is_near_the_best_of_all_sets(data: Path) -> None:
         assert ratio["ratio"] is None or ratio["ratio"] <= 1.1, ratio["subject"]
 
 
-@pytest.mark.parametrize("workload", IN_SPARK)
+@pytest.mark.parametrize("workload", IN_SPARK if FULL else QUICK)
 def test_queries_in_spark_give_the_same_rows(spark: SparkSession, data: Path, workload: str) -> None:
     check(run_json(workload, data), workload)
 

@@ -17,6 +17,7 @@ from benchmarks.peer_engines.peers import PEERS
 from benchmarks.peer_engines.questions import Question, read, write
 from benchmarks.peer_engines.table import Orders, orders
 from benchmarks.setting import Setting
+from tests.support.profiles import slow, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return table, asked, json.loads(json.dumps(kept))
 
 
+@takes_seconds
 def test_all_answers_are_equal(made: Made) -> None:
     _, asked, kept = made
     assert len(kept) == 5
@@ -50,6 +52,7 @@ def test_all_answers_are_equal(made: Made) -> None:
     assert list(rows) == [question.name for question in asked if question.name != "an absent key"]
 
 
+@slow
 def test_spark_gives_the_same_answers(spark: SparkSession, made: Made, tmp_path: Path) -> None:
     """With secateur and without. What Iceberg, Delta and Hudi answer is seen where they are measured."""
     table, asked, kept = made

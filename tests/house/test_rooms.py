@@ -28,6 +28,7 @@ ORDER = {  # within a layer: a room imports from itself and from rooms of a lowe
     "secateur.io": {"": -1, "storage": 0, "parquet": 1, "tables": 2, "scan": 3, "spark": 4},
 }
 FORMATS = "secateur.io.tables"  # a table format is a folder here, and knows no other
+BOUNDS = "secateur.pruning.bounds"
 MOST_MODULES = 30  # in a folder: as many as one can look over
 TWICE = {  # class name -> why it stands in two modules
     "PageHeader": "Thrift's structure in parquet.thrift, and what is decoded of it",
@@ -92,6 +93,18 @@ def test_every_room_is_in_the_order() -> None:
         folder = ROOT / layer.replace(".", "/")
         rooms = {path.parent.relative_to(folder).parts[0] for path in folder.glob("*/**/*.py")}
         assert rooms == set(order) - {""}
+
+
+def test_bounds_know_no_other_room_of_pruning() -> None:
+    """Sets of keys, zone maps and outcomes stand below predicates, and all else, in pruning."""
+    upwards = [
+        f"{name} -> {target}"
+        for name, targets in module_graph(ROOT).items()
+        for target in targets
+        if name.startswith(BOUNDS + ".") and target.startswith("secateur.pruning.")
+        if not target.startswith(BOUNDS + ".")
+    ]
+    assert upwards == []
 
 
 def test_table_formats_do_not_know_each_other() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from secateur.demo.s3_process import BUCKET, remote_server
 from secateur.demo.s3_traffic import Request, Traffic
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.s3_server import S3Server
 
 
@@ -57,6 +57,7 @@ def test_requests_wait_for_the_latency_at_once(s3: S3Server) -> None:
     ] * 4
 
 
+@takes_seconds
 def test_a_server_of_another_process_has_the_same_clock() -> None:
     """So a page can draw its requests against the seconds of the query that sent them."""
     with remote_server() as server, server.traffic(0.01) as traffic:

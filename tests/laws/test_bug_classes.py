@@ -15,7 +15,7 @@ import pytest
 import secateur as sec
 from conformance.table import numbered
 from secateur.errors import IndexFault, OldCalendar
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from tests.support.checks.laws import check_table
 from tests.support.checks.oracle import ask
 from tests.support.tables import WriteTable, write_file

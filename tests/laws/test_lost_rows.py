@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.read.memory_cache import ByteCache
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.nodes import Predicate
 from tests.support.checks.indexed_places import check_rows, each_of, places, run
 from tests.support.checks.statistics_of import bound

@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
+from conformance.files import write_file
+from conformance.footers import NULL_COUNT, without
 from secateur.index.model import BuildOptions
 from secateur.io.scan.first_rows import PARTS, FirstRows
 from secateur.scan import Scan
@@ -184,9 +186,10 @@ def test_a_clustered_table_is_read_where_the_order_begins(
     assert plan.to_arrow().num_rows == limit
 
 
-def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
+def test_c50_blocks_are_read_once_best_first_until_the_answer_is_sure(
     write_table: WriteTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The boundary moves with every wave, and rules out: no block is read for a second time."""
     from secateur.io.scan import first_rows
 
     table = clustered(write_table)
@@ -326,6 +329,42 @@ def test_when_the_time_is_spent_everything_is_read(write_table: WriteTable) -> N
     assert len(plan.blocks) == 40
     assert plan.to_arrow()["x"].to_pylist() == [3999, 3992, 3985]
     assert sec.prune(clustered(write_table), "z = 2", order_by="x", limit=0, budget_ms=0).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_c48_files_without_statistics_hold_the_first_rows(tmp_path: Path, indexed: bool) -> None:
+    """Their bounds are unknown, those of their segment too: they are kept whatever the others have."""
+    for name, values, statistics in (("0", range(10, 30), True), ("1", [-5, 99, 20, 21], False), ("2", [40, 41], True)):
+        written_table = pa.table({"x": pa.array(values, pa.int64())})
+        pq.write_table(written_table, tmp_path / f"{name}.parquet", row_group_size=2, write_statistics=statistics)
+    table = sec.open_table(str(tmp_path))
+    if indexed:
+        index_here(table, BuildOptions(segment_blocks=4))
+    for order, wanted in (("x", [-5, 10, 11]), ("x DESC", [99, 41, 40])):
+        plan = sec.prune(table, "true", order_by=order, limit=3, strict=True)
+        assert plan.to_arrow()["x"].to_pylist() == wanted
+        assert indexed or "1.parquet" in plan.blocks["file"].to_pylist()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_c49_absent_null_counts(tmp_path: Path, indexed: bool) -> None:
+    """Where NULLs come first such a block may begin with one; where they come last, its rows may all be NULL."""
+    write_file(tmp_path / "0.parquet", pa.table({"x": [1, 2, 3, 4]}), row_group_size=2)
+    unknown = pa.table({"x": pa.array([50, None, 0, None, None, None], pa.int64())})
+    write_file(tmp_path / "1.parquet", unknown, row_group_size=2, footer=without(NULL_COUNT))
+    table = sec.open_table(str(tmp_path))
+    if indexed:
+        index_here(table, BuildOptions(sort_key=("x",), segment_blocks=2))
+    nulls: list[int | None] = [None] * 4
+    for order, wanted in (
+        ("x", [*nulls, 0]),
+        ("x DESC NULLS FIRST", [*nulls, 50]),
+        ("x NULLS LAST", [0, 1, 2, 3, 4]),
+        ("x DESC", [50, 4, 3, 2, 1]),
+    ):
+        for limit in (1, 2, 5):
+            plan = sec.prune(table, "true", order_by=order, limit=limit, strict=True)
+            assert plan.to_arrow()["x"].to_pylist() == wanted[:limit], (order, limit)
 
 
 def test_metadata_of_files_that_changed_does_not_lower_the_boundary(write_table: WriteTable) -> None:

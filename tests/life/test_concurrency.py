@@ -16,7 +16,7 @@ import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.profiles import NIGHTLY, by_profile, sweep
+from tests.support.profiles import NIGHTLY, by_profile, sweep, takes_seconds
 from tests.support.stores.crash_lake import (
     BUILD,
     OTHERWISE,
@@ -215,6 +215,7 @@ def steps_of(lake: Lake, do: Do) -> list[str]:
     return script.done
 
 
+@takes_seconds
 @pytest.mark.parametrize("remove", [vacuum, drop])
 @pytest.mark.parametrize("publish", [build, refresh])
 def test_who_publishes_passes_who_removes(tmp_path: Path, publish: Do, remove: Do) -> None:
@@ -274,6 +275,7 @@ def test_of_two_refreshes_none_is_lost(tmp_path: Path) -> None:
 # ---- many at once ----------------------------------------------------------------------------------------------------
 
 
+@takes_seconds
 def test_readers_while_the_index_is_written(tmp_path: Path) -> None:
     """Fresh and shared handles: every answer is exact and undegraded while builds, refreshes and vacuums go on."""
     lake = lake_in(tmp_path, indexed)

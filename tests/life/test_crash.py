@@ -10,7 +10,7 @@ import pytest
 
 from secateur.errors import SecateurError
 from secateur.index.segments.snapshot import snapshot_name, snapshot_numbers
-from tests.support.profiles import NIGHTLY, sweep
+from tests.support.profiles import NIGHTLY, sweep, takes_seconds
 from tests.support.s3_server import S3Server
 from tests.support.stores.crash_lake import (
     ACTIONS,
@@ -62,6 +62,7 @@ def cases(steps: list[str]) -> Iterator[tuple[int, str]]:
     yield from ((at, fault) for at, step in enumerate(steps) if step.startswith("create") for fault in FAULTS)
 
 
+@takes_seconds
 @pytest.mark.parametrize("place", PLACES if NIGHTLY else PLACES[:1])
 @pytest.mark.parametrize("name", ACTIONS)
 def test_whoever_writes_may_die_at_every_step(tmp_path: Path, name: str, place: str) -> None:
@@ -87,6 +88,7 @@ def test_whoever_writes_may_die_at_every_step(tmp_path: Path, name: str, place: 
 ON_S3 = ACTIONS if NIGHTLY else ("refresh",)
 
 
+@takes_seconds
 @pytest.mark.parametrize("name", ON_S3)
 def test_whoever_writes_to_s3_may_die_at_every_step(s3: S3Server, tmp_path: Path, name: str) -> None:
     action = ACTIONS[name]

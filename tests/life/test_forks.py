@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secateur as sec
+from tests.support.profiles import takes_seconds
 from tests.support.s3_server import REGION, S3Server
 
 FILES, ROWS = 12, 10
@@ -109,6 +110,7 @@ def run(code: str, root: str) -> None:
     subprocess.run([sys.executable, "-c", filled], check=True, env=environment, timeout=150)
 
 
+@takes_seconds
 @pytest.mark.parametrize("read_path", READ_PATHS)
 def test_a_forked_child_reads(root: Path, read_path: str) -> None:
     run(READ_PATHS[read_path], str(root))

@@ -20,7 +20,7 @@ from secateur.index.segments.snapshot import open_snapshot
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.vacuum import used_files
 from tests.support.drawn.refresh_cases import ALL, PREDICATES
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 
@@ -40,6 +40,7 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Any]]:
     return appends
 
 
+@takes_seconds
 @examples(18, shrink=False)
 @given(
     histories(),
@@ -98,6 +99,7 @@ def grown_index(root: Path, appends: int, **structures: Any) -> ParquetDirectory
     return table
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     "structures", [{}, {"sort_key": ["id"], "bloom": ["id"]}, {"postings": ["id"]}, {"postings": {"id": "ordered"}}]
 )

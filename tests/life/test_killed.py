@@ -15,7 +15,7 @@ import pytest
 
 import secateur as sec
 from secateur.index.segments.snapshot import snapshot_numbers
-from tests.support.profiles import NIGHTLY, by_profile
+from tests.support.profiles import NIGHTLY, by_profile, takes_seconds
 from tests.support.programs.killed import PROCESSES, killed_at, start_server, steps_of, work_on
 from tests.support.stores.crash_lake import (
     ACTIONS,
@@ -36,6 +36,7 @@ def server() -> None:
     start_server()
 
 
+@takes_seconds
 @pytest.mark.parametrize("name", ACTIONS)
 def test_a_process_is_killed_at_every_step(tmp_path: Path, name: str) -> None:
     lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), ACTIONS[name].before)
@@ -52,6 +53,7 @@ def test_a_process_is_killed_at_every_step(tmp_path: Path, name: str) -> None:
     check_answers(lake)
 
 
+@takes_seconds
 def test_processes_are_killed_at_any_time(tmp_path: Path) -> None:
     """Two at once write an index as long as they live; readers of another process find every answer exact."""
     chance = random.Random() if NIGHTLY else random.Random(1)

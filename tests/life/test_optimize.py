@@ -17,11 +17,12 @@ import secateur as sec
 from secateur.errors import IndexConflict, IndexFault
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.drawn.refresh_cases import ALL, PREDICATES, kept
-from tests.support.profiles import examples, slow
+from tests.support.profiles import examples, slow, takes_seconds
 from tests.support.small_tables import files
 from tests.support.tables import write_file
 
 
+@takes_seconds
 @examples(15, shrink=False)
 @given(st.lists(files(), min_size=2, max_size=5), st.sampled_from([(), ("i",), ("s DESC", "i"), ("f",)]), st.data())
 def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...], data: st.DataObject) -> None:
@@ -104,6 +105,7 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
             assert sec.prune(appended, predicate).count() == sec.prune(appended, predicate, use_index=False).count()
 
 
+@takes_seconds
 def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> None:
     """After an append in key order old segments and their matrices stay; with a late file one is rebuilt."""
     sec.optimize_index(appended)

@@ -17,6 +17,7 @@ from secateur.errors import IndexConflict, IndexNotWritable
 from secateur.io.storage.conditional_put import create_object
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.s3_object import s3_object
+from tests.support.profiles import takes_seconds
 from tests.support.s3_server import ACCESS_KEY, S3Server, every
 
 NAME = "snapshots/0000000001.snapshot"
@@ -70,6 +71,7 @@ def whole(store: FileStore) -> bytes:
     return store.read(NAME, 0, store.size(NAME))
 
 
+@takes_seconds
 def test_one_of_many_threads_creates_a_name(place: str) -> None:
     for folder in range(ROUNDS):
         outcomes = outcomes_of(place, folder, WRITERS, threading.Barrier(WRITERS))
@@ -91,6 +93,7 @@ def race(places: list[str], process: int, start: Any, outcomes: Any) -> None:
             outcomes.put((place, folder, None))
 
 
+@takes_seconds
 def test_one_of_many_processes_creates_a_name(s3: S3Server, tmp_path: Path) -> None:
     places = [str(tmp_path), f"s3://{s3.bucket}/{tmp_path.name}"]
     context = multiprocessing.get_context("spawn")

@@ -20,7 +20,7 @@ from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColu
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain import entries
 from tests.support.drawn.refresh_cases import ALL, PREDICATES, kept
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.small_tables import files
 from tests.support.tables import WriteTable, write_file
 
@@ -51,6 +51,7 @@ def steps(draw: st.DrawFn) -> list[dict[str, Any]]:
     return made
 
 
+@takes_seconds
 @examples(15, shrink=False)
 @given(files(), steps(), st.booleans())
 def test_what_is_added_later_prunes_as_what_was_there_from_the_start(

@@ -22,7 +22,7 @@ import secateur as sec
 from secateur.errors import IndexNotWritable, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.storage import index_store
-from tests.support.profiles import FAST, sweep
+from tests.support.profiles import FAST, sweep, takes_seconds
 from tests.support.programs.killed import PROCESSES, start_server
 from tests.support.stores.crash_lake import (
     ACTIONS,
@@ -116,6 +116,7 @@ def outcome(root: str, name: str) -> SecateurError | None:
     return None
 
 
+@takes_seconds
 @pytest.mark.parametrize("name", WRITERS)
 def test_files_may_be_limited_in_size(tmp_path: Path, name: str) -> None:
     lake = lake_in(tmp_path, WRITERS[name])
@@ -179,6 +180,7 @@ def test_a_file_is_where_the_index_should_be(tmp_path: Path) -> None:
     check_index(lake)
 
 
+@takes_seconds
 def test_ctrl_c_in_the_middle_of_a_command(tmp_path: Path) -> None:
     lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), changed)
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -220,6 +222,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@takes_seconds
 def test_a_disk_is_really_full(small_disk: Path, tmp_path: Path) -> None:
     """The first build has room; of those that follow one has none until a vacuum makes some."""
     lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), changed)

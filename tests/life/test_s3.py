@@ -20,7 +20,7 @@ from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidP
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.profiles import sweep
+from tests.support.profiles import sweep, takes_seconds
 from tests.support.s3_server import REGION, SLOW, Fails, S3Server, every, once
 from tests.support.stores.local_build import index_here
 
@@ -135,6 +135,7 @@ def test_the_data_source_plans_once_and_keeps_the_index(spark: SparkSession, s3:
     assert not [request for request in wide.requests if request.name.endswith(".filter")]
 
 
+@takes_seconds
 def test_failures_now_and_then_are_healed(s3: S3Server, lake: Lake) -> None:
     with s3.failing(every(10)) as gate:
         index_here(lake.open(), OPTIONS)
@@ -159,6 +160,7 @@ def impatient(s3: S3Server, lake: Lake) -> ParquetDirectory:
     return table
 
 
+@takes_seconds
 @pytest.mark.parametrize("ending", [".snapshot", ".segment", ".filter", ""])
 def test_an_index_that_cannot_be_read_costs_no_row(s3: S3Server, lake: Lake, ending: str) -> None:
     index_here(lake.open(), OPTIONS)
@@ -177,6 +179,7 @@ def test_an_index_that_cannot_be_read_costs_no_row(s3: S3Server, lake: Lake, end
     assert arrow_rows(table, "twice = 1000") == lake.rows(500, 500)
 
 
+@takes_seconds
 def test_data_that_cannot_be_read_is_an_error_and_not_fewer_rows(s3: S3Server, lake: Lake) -> None:
     index_here(lake.open(), OPTIONS)
     table = impatient(s3, lake)
@@ -207,6 +210,7 @@ def hasty(s3: S3Server, lake: Lake, seconds: float) -> ParquetDirectory:
     return table
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     ("how", "ending"), sweep(product(["status", "cut", "lost"], [".parquet", ".snapshot", ".segment", ".filter"]), 5)
 )
@@ -239,6 +243,7 @@ def test_slow_answers_are_waited_for(s3: S3Server, lake: Lake) -> None:
     assert gate.failed == len(asked) == len(set(asked)) > 3
 
 
+@takes_seconds
 @pytest.mark.parametrize("how", ["status", "cut", "slow", "denied"])
 def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: str) -> None:
     index_here(lake.open(), OPTIONS)
@@ -254,6 +259,7 @@ def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: s
     assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(300, 900)
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     ("how", "ending"), sweep(product(["cut", "slow", "denied"], [".snapshot", ".segment", ".filter"]), 4)
 )

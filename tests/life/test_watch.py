@@ -23,6 +23,7 @@ from secateur.maintain.watch import Look, line_of
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.formats.iceberg_rows import SCHEMA, rows
 from tests.support.formats.iceberg_tables import catalog_in
+from tests.support.profiles import takes_seconds
 from tests.support.tables import write_file
 
 
@@ -167,6 +168,7 @@ def test_the_command_once(lake: Path, tmp_path: Path) -> None:
     assert str(lake) in failed.stdout
 
 
+@takes_seconds
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_ends_cleanly(lake: Path, ended_by: signal.Signals) -> None:
     command = [sys.executable, "-m", "secateur", "watch", str(lake), "--interval", "0.1", "--json"]

@@ -14,6 +14,7 @@ from secateur.errors import IndexConflict, IndexMissing, InvalidOption
 from secateur.maintain import written
 from secateur.maintain.stream_listener import Refresher
 from secateur.maintain.watch import Look, Watched
+from tests.support.profiles import takes_seconds
 from tests.support.tables import write_file
 
 BUILD = {"sort_key": ["id"], "bloom": ["id"]}
@@ -51,6 +52,7 @@ def test_what_build_may_hold(tmp_path: Path) -> None:
         sec.index_written(str(tmp_path / "lake"), build={"dry_run": True, "spark": None})
 
 
+@takes_seconds
 def test_jobs_that_write_at_once(tmp_path: Path) -> None:
     """Each writes a file and indexes it, the first ones without an index; in the end every file has an entry."""
     root, jobs = tmp_path / "lake", 6

@@ -26,11 +26,11 @@ from secateur.io.spark.to_spark import descriptors
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.partitions import Partitions
-from secateur.pruning.outcomes import EVERYTHING
+from secateur.pruning.bounds.outcomes import EVERYTHING
 from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.stages.survivors import Survivors
 from secateur.scan import Scan
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.tables import WriteTable
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ def plan(write_table: WriteTable) -> Scan:
     return sec.prune(sec.open_table(str(root)), "id = 2")
 
 
+@takes_seconds
 def test_a_million_survivors_make_no_object_each(plan: Scan) -> None:
     scan = with_survivors(plan, 250_000, 4, TASK_BYTES >> 9)
     tracemalloc.start()

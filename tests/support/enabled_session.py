@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,19 @@ def new_rule(spark: SparkSession) -> Iterator[SparkSession]:
     finally:
         session_rule._rules.clear()
         session_rule._rules.update(before)
+
+
+@contextmanager
+def settings(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
+    """The session with other settings."""
+    before = {key: spark.conf.get(key, None) for key in chosen}
+    for key, value in chosen.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, was in before.items():
+            spark.conf.unset(key) if was is None else spark.conf.set(key, was)
 
 
 def answer(spark: SparkSession, query: str, *, pruned: bool) -> list[str]:

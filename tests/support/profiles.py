@@ -1,8 +1,8 @@
 """How thorough a test run is: ``HYPOTHESIS_PROFILE`` is fast, quick (the default), full or nightly.
 
-Fast runs every test with few examples and few steps of a sweep, for the loop in which one works; quick is for what is
-about to be merged; full is for releases. All three use the same examples every time, so a failure means that the code
-has changed. Nightly draws new examples every time, ten times as many as full.
+Fast runs tests that take less than a second, with few examples and few steps of a sweep, for the loop in which one
+works; quick is for what is about to be merged; full is for releases. All three use the same examples every time, so a
+failure means that the code has changed. Nightly draws new examples every time, ten times as many as full.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ FEWEST = 2  # the first example that is drawn is the simplest there is
 Amount = TypeVar("Amount")
 
 slow = pytest.mark.skipif(not FULL, reason="takes long beside what it adds to others: it runs in make test-full")
+
+takes_seconds = pytest.mark.skipif(FAST, reason="takes a second of processor time or more: it runs in make test")
 
 _FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 settings.register_profile("full", derandomize=True, deadline=None, suppress_health_check=_FINE, database=None)

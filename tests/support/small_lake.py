@@ -16,7 +16,7 @@ from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import matching_rows
+from secateur.pruning.rows.truth import matching_rows
 from tests.support.drawn.strategies import connected
 from tests.support.stores.local_build import index_here
 from tests.support.tables import write_file

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy, truths
 from secateur.index.zones import zonemap
-from secateur.pruning.outcomes import survives
+from secateur.pruning.bounds.outcomes import survives
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field, Leaf
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.row_values import column
+from secateur.pruning.rows.row_values import column
 from secateur.pruning.stages.survivors import evaluate_refuted
-from secateur.pruning.zones import Zones
 from secateur.values import Kind, is_float, kind_of
 
 MOST_SLICES = 1 << 14

@@ -30,9 +30,9 @@ from secateur.index.read.lookup import parts_to_look_up
 from secateur.index.read.ordered_lookup import LEAST_PAGES, MOST_SHARE
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
 from secateur.index.zones.gaps import Gaps as BlockGaps
+from secateur.pruning.bounds.zones import Gaps
 from secateur.pruning.predicate.bound import Leaf
 from secateur.pruning.questions import Question, Ranges, Values, questions
-from secateur.pruning.zones import Gaps
 from secateur.values import Kind, keys_of, ordered_kind
 
 ENTRY_BYTES = 7  # of ordered postings, measured of random doubles; other values take 3 to 7

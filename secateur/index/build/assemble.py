@@ -225,7 +225,7 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
                 readings.append(reading)
             else:
                 collector.writer.add_native(native.encoding.code, np.unpackbits(bit_vector(bits), bitorder="little"))
-        measure(source.read, row_group, readings, recipe.schema, operands)
+        measure(source.read, row_group, readings, recipe.schema, operands, source.values_at_path)
         tuples.append([values for sketch in key if (values := sketch.values) is not None])
     zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
     zone_maps |= {column: sketch.zone_map() for column, sketch in sums.items()}
@@ -270,8 +270,6 @@ def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:
 
 def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) -> bool:
     """Whether the footer leaves something open that the data can settle."""
-    if is_variant_path(column.path):  # only Spark reads its values
-        return False
     has_values = zone_map.null_count != row_count
     if is_float(column.type):
         return bool((has_values & (zone_map.nan_count < 0)).any())

@@ -88,7 +88,7 @@ def _is_published(store: Store, build: str) -> bool:
     """Whether a snapshot names segments, manifests or a base of a build, or cannot be read."""
     try:
         snapshots = [open_snapshot(store, number) for number in snapshot_numbers(store)]
-        manifests = [snapshot.made_of.manifests for snapshot in snapshots if snapshot.made_of is not None]
+        manifests = [name for snapshot in snapshots if snapshot.made_of is not None for name in snapshot.made_of.names]
         bases = [snapshot.base.name for snapshot in snapshots if snapshot.base is not None]
         return any(build_of(name) == build for name in chain(manifests, bases, *(s.segments.name for s in snapshots)))
     except IndexFault:

@@ -22,14 +22,17 @@ from secateur.index.model import POSTINGS, Filter, IndexedColumn
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.zones.zonemap import ZoneMap
+from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.bound import Operand
 from secateur.pruning.predicate.bound import fields as fields_of
-from secateur.pruning.row_values import UnknownValue, known_values, other_texts
+from secateur.pruning.predicate.variant_paths import is_variant_path
+from secateur.pruning.rows.row_values import UnknownValue, known_values, other_texts
 from secateur.values import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26
 MOST_SORTED = 1 << 24  # most values of a block that are sorted for their gaps
 
+ReadValues = Callable[[int, tuple[str, ...]], Iterator[RowValues]]  # at a path into VARIANT, in a row group
 ReadColumns = Callable[[int, Sequence[pa.Field]], Iterator[pa.RecordBatch]]  # reads columns of a row group
 Measured = tuple[pa.Scalar | None, pa.Scalar | None, int, int]  # lower, upper, null count, NaN count
 
@@ -65,16 +68,22 @@ def measure(
     readings: Sequence[ColumnReading],
     schema: pa.Schema,
     operands: Mapping[tuple[str, ...], Operand] = MappingProxyType({}),
+    values_at_path: ReadValues | None = None,
 ) -> None:
     """Feed the values of one row group to sketches, reading every top-level column once.
 
-    The columns of expressions, whose `operands` have their paths, are read for each expression again.
+    The columns of expressions, whose `operands` have their paths, are read for each expression again, and VARIANT
+    columns for each path into them.
     """
+    at_paths = {reading.path for reading in readings if is_variant_path(reading.path)}
+    for path in at_paths:
+        assert values_at_path is not None, "given wherever paths into VARIANT are measured"
+        _measure_path(values_at_path(row_group, path), [item.sketch for item in readings if item.path == path])
     for path, operand in operands.items():
         of_expression = [reading.sketch for reading in readings if reading.path == path]
         if of_expression:
             _measure_expression(read, row_group, of_expression, schema, operand)
-    columns = [reading for reading in readings if reading.path not in operands]
+    columns = [reading for reading in readings if reading.path not in {*operands, *at_paths}]
     for root in dict.fromkeys(reading.path[0] for reading in columns):
         of_column = [reading for reading in columns if reading.path[0] == root]
         try:
@@ -103,6 +112,22 @@ def _measure_expression(
             for others in other_texts(operand, rows, values):
                 for sketch in sketches:
                     sketch.add_others(*others)
+    except (OldCalendar, NotInFile, UnknownValue):
+        for sketch in sketches:
+            sketch.give_up()
+    else:
+        for sketch in sketches:
+            sketch.end()
+
+
+def _measure_path(values: Iterator[RowValues], sketches: Sequence[Sketch]) -> None:
+    """Feed the values at a path into VARIANT to sketches; the block is unknown if one of its values is."""
+    try:
+        for part in values:
+            if part.unknown.any():
+                raise UnknownValue
+            for sketch in sketches:
+                sketch.add(part.values)
     except (OldCalendar, NotInFile, UnknownValue):
         for sketch in sketches:
             sketch.give_up()

@@ -36,7 +36,6 @@ from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression, normalised
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]
@@ -125,22 +124,12 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     )
     resolved = replace(resolved, expressions=tuple(expressions))
     known = {name_of(column.path): column.type for column in (*indexed_columns(schema), *computed(resolved, schema))}
-    at_paths = {name_of(column.path) for column in computed(resolved, schema) if is_variant_path(column.path)}
     for name in resolved.gaps:
-        if name in at_paths:
-            raise InvalidOption(_of_variant("gaps", name))
         if name not in known or kind_of(known[name]) is not Kind.WORD:
             raise InvalidOption(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
     for option in resolved.filters:
         _filter(option, schema, resolved.expressions)
     return resolved
-
-
-def _of_variant(structure: str, name: str) -> str:
-    return (
-        f"{structure} cannot be kept of {name}: only Spark reads the values of VARIANT. Name it in zone_map, for "
-        "the bounds that files have of shredded values"
-    )
 
 
 def _summed(name: str, binder: Binder) -> Path:
@@ -204,8 +193,6 @@ def _filter(option: FilterOption, schema: pa.Schema, expressions: Collection[str
     field = _computed_field(option, schema) if option.column in expressions else _field(option.column, schema)
     if field is None:
         raise InvalidOption(f"the table has no column {option.column}")
-    if is_variant_path(field.path):
-        raise InvalidOption(_of_variant(option.kind, option.column))
     type_ = hashed_type(field.type)
     if kind_of(type_) is None:
         raise InvalidOption(

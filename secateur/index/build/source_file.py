@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secateur.index.zones.page_locations import FileLocations
     from secateur.index.zones.page_statistics import PageTable
     from secateur.index.zones.zonemap import ZoneMap
+    from secateur.pruning.interval import RowValues
 
 
 class SourceFile(Protocol):
@@ -39,6 +40,8 @@ class SourceFile(Protocol):
     def end(self) -> int: ...  # checksum of its last bytes; 0 if nothing needs it
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
+
+    def values_at_path(self, row_group: int, path: tuple[str, ...]) -> Iterator[RowValues]: ...  # into VARIANT
 
 
 OpenFile = Callable[[str], SourceFile]

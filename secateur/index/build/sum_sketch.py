@@ -10,7 +10,7 @@ import pyarrow as pa
 from secateur.index.build.column_sketch import Sketch
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.aggregates.sums import Total
-from secateur.pruning.zones import unbounded
+from secateur.pruning.bounds.zones import unbounded
 from secateur.values import INT128_MAX, INT128_MIN, Kind, choose, keys_from
 
 

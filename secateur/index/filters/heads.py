@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import truths
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of, ordered_kind, prefix_successor
 
 WIDTH = 8  # bytes of a head

@@ -19,7 +19,7 @@ from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk, is_repeated
 from secateur.index.filters.heads import MOST_PREFIX, Cuts, Heads, joined, spans_of
 from secateur.index.filters.page_bytes import ReadBands, bands_of, laid, read_pages
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.ragged import offsets_of, runs_of, spread
 from secateur.values import all_within, sorted_distinct
 

@@ -19,11 +19,11 @@ from secateur.index.segments.segment_file import PAGE
 from secateur.index.zones.page_locations import BlockLocations, concat_locations, unknown_locations
 from secateur.index.zones.page_statistics import PageTable, take_pages
 from secateur.index.zones.zonemap import ZoneMap, concat
+from secateur.pruning.bounds.zones import Zones, concat_zones, unknown_zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
-from secateur.pruning.zones import Zones, concat_zones, unknown_zones
 from secateur.ragged import offsets_of
 from secateur.values import kind_of, ordered_kind
 

@@ -19,10 +19,10 @@ from secateur.errors import IndexFault
 from secateur.index.segments.file_table import LEAST_BLOCK, FileCounts
 from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.snapshot import Snapshot
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts
-from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of
 
 MOST_GONE = 1 << 16  # blocks of files that are gone: so many are accepted for any table, however small it is now

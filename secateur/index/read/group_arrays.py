@@ -19,8 +19,8 @@ from secateur.index.model import BlockTable
 from secateur.index.segments.snapshot import SegmentTable
 from secateur.index.zones.gaps import MOST_GAPS, GapTable
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.pruning.outcomes import FALSE, TRUE
-from secateur.pruning.zones import Zones, occupancy
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.zones import Zones, occupancy
 from secateur.values import INT64_MAX, UNBOUNDED, Keys, Kind, greatest_keys, same_width
 
 GROUP_BLOCKS = 1 << 18

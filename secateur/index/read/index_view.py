@@ -30,13 +30,13 @@ from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_se
 from secateur.index.zones import segment_tree
 from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, Question, Ranges, Values
 from secateur.pruning.report import Counts, Faults, Reads, counted
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks
 from secateur.pruning.statistics import Blocks, Descent, Run, Statistics
-from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
 
 FooterReader = Callable[[np.ndarray], LooseBlocks]
@@ -481,8 +481,8 @@ def open_catalog(
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
     """Return the snapshot with the highest number, or None where there is no index. Raises IndexFault.
 
-    A snapshot read before comes from the cache. Its key includes file size and time, because numbers restart after an
-    index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
+    A snapshot read before comes from the cache. Its key includes the file's size, time and tag, because numbers restart
+    after an index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
     """
     file = last_snapshot_file(store)
     while file is not None:

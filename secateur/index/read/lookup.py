@@ -31,9 +31,9 @@ from secateur.index.read.loader import IndexMemory
 from secateur.index.read.ordered_lookup import blocks_within
 from secateur.index.read.posting_rows import posting_rows
 from secateur.index.segments.segment_file import StoredPostings
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Ranges, Texts, Values
-from secateur.pruning.zones import Zones
 from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys, sorted_distinct
 
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would

@@ -18,8 +18,8 @@ from secateur.index.filters.ordered import EntrySpans, entries_at, entries_befor
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.ordered_lookup import ordered_filter
 from secateur.index.segments.segment_file import StoredOrdered
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import ValueEntries
 from secateur.ragged import runs_of
 from secateur.values import Key, Keys, ordered_kind

@@ -11,8 +11,8 @@ from secateur.index.model import BlockTable
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.coverage import LiveFiles
 from secateur.index.read.loader import IndexMemory
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 
 

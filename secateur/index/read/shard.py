@@ -25,6 +25,7 @@ from secateur.index.read.index_view import IndexView
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import open_snapshot
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
 from secateur.pruning.predicate.bound import Field, Within, fields
 from secateur.pruning.predicate.nodes import Predicate
@@ -35,7 +36,6 @@ from secateur.pruning.stages.pages import prune_pages
 from secateur.pruning.stages.rows import prune_rows
 from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 from secateur.pruning.stages.zone_maps import prune_blocks
-from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
 
 _NOTHING = np.zeros(0, np.int64)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import text_parts
+from secateur.arrays import from_numpy, text_parts
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import BASE, Place, Writer, check, decode_chunk
 from secateur.index.file_names import BASE_NAME, require_names
@@ -44,7 +44,7 @@ def is_base_due(files: SegmentFiles) -> bool:
 def write_base(store: Store, build: str, files: SegmentFiles) -> SegmentFiles:
     """Write all files as a base, and return them as that base's. Raises IndexNotWritable."""
     writer = Writer(BASE, {})
-    writer.add("paths", text_parts(files.path))
+    writer.add("paths", text_parts(files.path.take(from_numpy(files.by_path))))
     writer.add("files", stored_arrays(files.table, files.rank))
     data, name = writer.finish(), f"{FOLDER}/{build}.base"
     store.put(name, data)

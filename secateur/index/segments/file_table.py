@@ -65,27 +65,25 @@ class FileCounts:
 
 
 class StoredFiles:
-    """The files in a base, or a snapshot's own, read on first use; paths apart from the rest."""
+    """The files in a base, or a snapshot's own, read on first use; paths, stored in order, apart from the rest."""
 
     def __init__(
         self,
         count: int,
-        read_paths: Callable[[], pa.Array],
+        read_ordered_paths: Callable[[], pa.Array],
         read_arrays: Callable[[], Sequence[np.ndarray]],
         where: str,
     ) -> None:
-        self._count, self._read_paths, self._read_arrays, self._where = count, read_paths, read_arrays, where
+        self._count, self._where = count, where
+        self._read_ordered_paths, self._read_arrays = read_ordered_paths, read_arrays
 
     def __len__(self) -> int:
         return self._count
 
     @cached_property
     def path(self) -> pa.Array:
-        """The paths. Raises IndexFault where there are not as many as files."""
-        paths = self._read_paths()
-        if len(paths) != self._count:
-            raise IndexFault(f"{self._where}: there are {len(paths)} paths of {self._count} files")
-        return paths
+        """The paths, file by file. Raises IndexFault."""
+        return self.ordered_paths if self.is_ordered else self.ordered_paths.take(from_numpy(self.arrays["rank"]))
 
     def column(self, name: str) -> np.ndarray:
         """Return one of :data:`COLUMNS`. Raises IndexFault."""
@@ -125,8 +123,11 @@ class StoredFiles:
 
     @cached_property
     def ordered_paths(self) -> pa.Array:
-        """The paths in their order."""
-        return self.path if self.is_ordered else self.path.take(from_numpy(self.by_path))
+        """The paths in their order. Raises IndexFault where there are not as many as files."""
+        paths = self._read_ordered_paths()
+        if len(paths) != self._count:
+            raise IndexFault(f"{self._where}: there are {len(paths)} paths of {self._count} files")
+        return paths
 
 
 @dataclass(frozen=True)

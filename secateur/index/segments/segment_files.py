@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import from_numpy
 from secateur.index.segments.file_table import COLUMNS, Base, FileTable, StoredFiles, inverse
 from secateur.index.segments.path_search import among, places, places_nearby, positions_among, searched
 from secateur.ragged import elements_of, offsets_of
@@ -191,6 +192,13 @@ class SegmentFiles:
         if isinstance(self.own_files, StoredFiles):
             return self.own_files.arrays["rank"]
         return inverse(pc.sort_indices(self.own_files.path).to_numpy().astype(np.int64))
+
+    @cached_property
+    def own_ordered_paths(self) -> pa.Array:
+        """The paths of the own files in their order."""
+        if isinstance(self.own_files, StoredFiles):
+            return self.own_files.ordered_paths
+        return self.own_files.path.take(from_numpy(inverse(self.own_rank)))
 
     @cached_property
     def own_after(self) -> np.ndarray:

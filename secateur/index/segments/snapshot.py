@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -65,8 +65,16 @@ from secateur.values import all_within, kind_of, ordered_kind, same_keys
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
 MOST_BLOCKS = 1 << 31  # of all segments; bounds what is allocated for them
+MOST_MANIFESTS_FILES = 64  # each holds twice as much as the next one, or more
 MOST_SEGMENT_BLOCKS = 1 << 26  # besides the bound by the sizes of its files
 READ_AT_ONCE = 1 << 20  # bytes read from the end of a snapshot on an object store; takes less time than two requests
+
+
+class ManifestsFile(NamedTuple):
+    """An index file that holds some of the table's manifests."""
+
+    name: str
+    size: int  # bytes
 
 
 @dataclass(frozen=True)
@@ -74,8 +82,12 @@ class MadeOf:
     """The table snapshot that an index was made of, if the table's format has snapshots."""
 
     id: int
-    manifests: str  # the file that holds the table's manifests
-    size: int  # of that file
+    manifests: tuple[ManifestsFile, ...]  # the files that hold the table's manifests, which snapshots share
+
+    @property
+    def names(self) -> list[str]:
+        """The names of these files."""
+        return [file.name for file in self.manifests]
 
 
 def encode_snapshot(
@@ -109,7 +121,7 @@ def encode_snapshot(
     writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, files.count])
     if files.base is not None and files.at is not None:
         writer.add("in-base", [files.at])
-    writer.add("paths", text_parts(files.own_files.path))
+    writer.add("paths", text_parts(files.own_ordered_paths))
     writer.add("files", [*stored_arrays(files.own_files, files.own_rank), files.own_after])
     for chunk, stored in segments.directory.items():
         writer.add(f"where/{written_name(chunk)}", [stored.at, stored.size, stored.crc])
@@ -364,11 +376,12 @@ def _countable(table: SegmentTable) -> bool:
 
 
 def _tables_snapshot_of(described: dict[str, Any], where: str) -> MadeOf:
-    """Decode what an index was made of. Raises IndexFault for an invalid file name or a negative size."""
-    made_of = MadeOf(int(described["id"]), str(described["manifests"]), int(described["size"]))
-    require_names(pa.array([made_of.manifests]), MANIFESTS_NAME, where)
-    if made_of.size < 0:
-        raise IndexFault(f"{where}: {made_of.manifests} cannot have {made_of.size} bytes")
+    """Decode what an index was made of. Raises IndexFault for an invalid file name, a negative size or many files."""
+    files = tuple(ManifestsFile(str(name), int(size)) for name, size in described["manifests"])
+    made_of = MadeOf(int(described["id"]), files)
+    require_names(pa.array(made_of.names, pa.string()), MANIFESTS_NAME, where)
+    if len(files) > MOST_MANIFESTS_FILES or any(file.size < 0 for file in files):
+        raise IndexFault(f"{where}: the files of manifests are malformed")
     return made_of
 
 
@@ -392,6 +405,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
         expressions=tuple(map(str, meta.get("expressions", ()))),  # absent in snapshots before there were any
         sums=tuple(map(str, meta.get("sums", ()))),  # likewise
+        glob=None if meta.get("glob") is None else str(meta["glob"]),
     )
 
 

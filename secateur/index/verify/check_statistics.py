@@ -17,7 +17,7 @@ from secateur.arrays import truths
 from secateur.index.model import IndexedColumn, name_of
 from secateur.index.zones.sort_key import SortColumn
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.pruning.key_bytes import encode_rows
+from secateur.pruning.bounds.key_bytes import encode_rows
 from secateur.values import (
     UNBOUNDED,
     Key,

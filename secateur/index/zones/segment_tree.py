@@ -17,11 +17,11 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.zones.zonemap import ZoneMap, concat, merge
+from secateur.pruning.bounds.outcomes import fully_matching, survives
+from secateur.pruning.bounds.zones import Zones, occupancy
 from secateur.pruning.evaluate import evaluate, may_match
-from secateur.pruning.outcomes import fully_matching, survives
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.zones import Zones, occupancy
 from secateur.values import less
 
 FAN_OUT = 32

@@ -19,7 +19,7 @@ from secateur.errors import InvalidOption
 from secateur.index.model import IndexedColumn, indexed_columns, type_name
 from secateur.index.naming import ColumnNaming
 from secateur.index.zones.zonemap import ZoneMap, from_bounds
-from secateur.pruning.key_bytes import Component, encode_rows
+from secateur.pruning.bounds.key_bytes import Component, encode_rows
 from secateur.pruning.order import OrderColumn
 from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.expressions import split_name

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.zones import zonemap
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.evaluate import evaluate as outcomes_of
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
 ROW_COUNT = "row_count"

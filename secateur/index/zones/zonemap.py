@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import present
 from secateur.index.zones.gaps import GapTable, concat_gaps
-from secateur.pruning.zones import Zones, concat_tops, occupancy, unbounded
+from secateur.pruning.bounds.zones import Zones, concat_tops, occupancy, unbounded
 from secateur.values import (
     INT64_MAX,
     INT64_MIN,
@@ -46,7 +46,7 @@ class ZoneMap:
     null_count: np.ndarray  # int64 of shape (n,)
     nan_count: np.ndarray  # int64 of shape (n,); 0 for types without NaN
     gaps: GapTable | None = None
-    top: np.ndarray | None = None  # int64 of shape (n,), as in :class:`secateur.pruning.zones.Zones`
+    top: np.ndarray | None = None  # int64 of shape (n,), as in :class:`secateur.pruning.bounds.zones.Zones`
 
     def __len__(self) -> int:
         return len(self.null_count)

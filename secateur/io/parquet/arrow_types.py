@@ -164,7 +164,10 @@ def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> list[pa.Array]:
     """Convert the columns of a file's batch to the table's fields; a column that the file lacks is NULL."""
-    by_name = {name.lower(): i for i, name in enumerate(batch.schema.names)}
+    names = batch.schema.names
+    if names == [field.name for field in fields]:
+        return [conform_array(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
+    by_name = {name.lower(): i for i, name in enumerate(names)}
     columns = []
     for field in fields:
         position = by_name.get(field.name.lower())

@@ -31,7 +31,7 @@ from secateur.io.parquet.thrift import (
     required_list,
     wire_fields,
 )
-from secateur.io.parquet.thrift_encoding import encoded, integer, list_of, structure
+from secateur.io.parquet.thrift_encoding import encoded, integer, list_of, structure, tag
 
 MAGIC = b"PAR1"
 _FIELDS = spec.FileMetaData
@@ -177,19 +177,25 @@ def _constant_metadata(column: SchemaColumn) -> bytes:
     )
 
 
+_OF_CHUNK, _OF_COLUMN = spec.ColumnChunk, spec.ColumnMetaData
+_OFFSET, _METADATA = tag(_OF_CHUNK.file_offset), tag(_OF_CHUNK.meta_data, _OF_CHUNK.file_offset.id)
+_CODEC = tag(_OF_COLUMN.codec, _OF_COLUMN.path_in_schema.id)
+_VALUES = tag(_OF_COLUMN.num_values, _OF_COLUMN.codec.id)
+_UNCOMPRESSED = tag(_OF_COLUMN.total_uncompressed_size, _OF_COLUMN.num_values.id)
+_COMPRESSED = tag(_OF_COLUMN.total_compressed_size, _OF_COLUMN.total_uncompressed_size.id)
+_DATA = tag(_OF_COLUMN.data_page_offset, _OF_COLUMN.total_compressed_size.id)
+_DICTIONARY = tag(_OF_COLUMN.dictionary_page_offset, _OF_COLUMN.data_page_offset.id)
+_STOP = b"\0"
+
+
 def _column_chunk(metadata_of_file: bytes, place: ChunkPlace) -> bytes:
-    start, size, of_column = integer(place.start), integer(place.size), spec.ColumnMetaData
-    metadata = [
-        encoded(of_column.codec, integer(place.codec)),
-        encoded(of_column.num_values, integer(place.value_count)),
-        encoded(of_column.total_uncompressed_size, size),
-        encoded(of_column.total_compressed_size, size),
-        encoded(of_column.data_page_offset, integer(place.start + place.dictionary)),
-    ]
+    start, size = integer(place.start), integer(place.size)
+    parts = [_OFFSET, start, _METADATA, metadata_of_file, _CODEC, integer(place.codec)]
+    parts += [_VALUES, integer(place.value_count), _UNCOMPRESSED, size, _COMPRESSED, size]
+    parts += [_DATA, integer(place.start + place.dictionary)]
     if place.dictionary:
-        metadata.append(encoded(of_column.dictionary_page_offset, start))
-    described = metadata_of_file + structure(metadata, behind=of_column.path_in_schema.id)
-    return structure([encoded(spec.ColumnChunk.file_offset, start), encoded(spec.ColumnChunk.meta_data, described)])
+        parts += [_DICTIONARY, start]
+    return b"".join([*parts, _STOP, _STOP])
 
 
 def opened_small_file(data: bytes) -> pq.ParquetFile:

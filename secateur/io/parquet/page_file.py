@@ -1,13 +1,14 @@
 """A Parquet file of one row group, assembled in memory from pages that are copied byte for byte from another file.
 
-Every leaf column holds the rows of its own pages, so it is decoded separately: pages of different columns end at
-different rows. The memory of one file is reused for the next. Lists, structs and maps are assembled from their leaves
+Every leaf column holds the rows of its own pages, so columns whose pages end at different rows are decoded one by one.
+The memory of one file is reused for the next. Lists, structs and maps are assembled from their leaves
 after these are cut to the same rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,11 +42,35 @@ def decoded(head: FileMetadata, read: Mapping[int, ReadPages], rows: RowSelectio
     """
     file = opened_small_file(small_file(head, read))
     columns: dict[str, list[pa.ChunkedArray]] = {}
-    for leaf, pages in read.items():
-        table = rows.within(pages.chosen.cover, _decoded_leaf(file, leaf, pages.chosen))
-        columns.setdefault(table.column_names[0], []).append(table.column(0))
+    for leaves in _in_step(head, read):
+        table = rows.within(read[leaves[0]].chosen.cover, _decoded_leaves(file, leaves, read))
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            columns.setdefault(name, []).append(column)
     schema = head.schema_of(columns)
     return pa.Table.from_arrays([_whole(field.type, columns[field.name]) for field in schema], schema=schema)
+
+
+def _in_step(head: FileMetadata, read: Mapping[int, ReadPages]) -> list[list[int]]:
+    """Group leaves that can be decoded together: columns that are not nested, and whose pages hold the same rows."""
+    alike: dict[tuple[int, bytes, bytes], list[int]] = {}
+    for leaf, pages in read.items():
+        cover, column = pages.chosen.cover, head.columns[leaf]
+        nested = leaf if column.repetition or len(column.names) > 1 else -1
+        alike.setdefault((nested, cover.start.tobytes(), cover.stop.tobytes()), []).append(leaf)
+    return list(alike.values())
+
+
+def _decoded_leaves(file: pq.ParquetFile, leaves: Sequence[int], read: Mapping[int, ReadPages]) -> pa.Table:
+    """Decode leaves whose pages hold the same rows; raises for the first that cannot be decoded separately."""
+    rows = len(read[leaves[0]].chosen.cover)
+    if len(leaves) > 1:
+        with suppress(pa.ArrowException, OSError):
+            table = file.reader.read_row_group(0, column_indices=leaves, use_threads=False)
+            if all(len(column) == rows for column in table.columns):
+                return table
+    tables = [_decoded_leaf(file, leaf, read[leaf].chosen) for leaf in leaves]
+    names = [table.column_names[0] for table in tables]
+    return tables[0] if len(tables) == 1 else pa.Table.from_arrays([table.column(0) for table in tables], names=names)
 
 
 def require_readable(head: FileMetadata, leaf: int, read: ReadPages) -> None:

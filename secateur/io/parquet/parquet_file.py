@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,14 +31,17 @@ from secateur.io.parquet.footer import (
     read_footer,
     read_page_index,
 )
+from secateur.io.parquet.known_footer import KnownFooter
 from secateur.io.parquet.rebase import has_legacy_calendar
-from secateur.io.parquet.row_group_reader import KnownLocations, RowGroupReader, StoredRows
+from secateur.io.parquet.row_group_reader import RowGroupReader, StoredRows
 from secateur.io.parquet.shredded_values import shredded_zone_map
+from secateur.io.parquet.variant_reader import values_at_path
 from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.witness import end_of
+from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, names_of
 from secateur.values import is_float, ordered_kind, same_keys
 
@@ -61,16 +64,10 @@ class ParquetFile:
         except InvalidParquet as error:
             raise InvalidParquet(f"{self.path}: {error}") from None
 
-    @property
-    def known_locations(self) -> KnownLocations:
-        """The page locations read so far."""
-        return self.known.page_locations
-
     @cached_property
     def row_count(self) -> np.ndarray:
         """Rows of every row group. Raises InvalidParquet."""
-        metadata = self.reader.metadata
-        counts = np.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], np.int64)
+        counts = self.known.row_count
         if (counts < 0).any():
             raise InvalidParquet(f"{self.path}: a row group has {counts.min()} rows")
         return counts
@@ -222,6 +219,10 @@ class ParquetFile:
         """Yield all rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowGroupReader.read`."""
         return self.rows.read((row_group,), fields)
 
+    def values_at_path(self, row_group: int, path: tuple[str, ...]) -> Iterator[RowValues]:
+        """Yield the values at a path into a VARIANT column on all rows of a row group; see :mod:`.variant_reader`."""
+        return values_at_path(self.rows, row_group, path)
+
     @cached_property
     def rows(self) -> RowGroupReader[ParquetFile]:
         """The reader of the file's rows."""
@@ -306,28 +307,9 @@ def _trouble(file: pa.NativeFile, redacted: str, error: Exception) -> Exception:
     return trouble(redacted, error, InvalidParquet)
 
 
-@dataclass(eq=False)
-class KnownFooter:
-    """The footer of a file: as pyarrow has it, as decoded here on first use, and the page locations read so far."""
-
-    metadata: pq.FileMetaData
-    page_locations: KnownLocations = field(default_factory=dict)  # those read so far
-    _footer: Footer | None = None
-
-    def decoded(self, file: pa.NativeFile) -> Footer:
-        """Return the footer, decoded from the open file the first time. Raises InvalidParquet."""
-        if self._footer is None:
-            self._footer = read_footer(file)
-        return self._footer
-
-    @property
-    def nbytes(self) -> int:
-        """Approximate bytes in memory: Python's objects take some ten times the stored size."""
-        return 10 * int(self.metadata.serialized_size)
-
-
 def _read(file: pa.NativeFile) -> KnownFooter:
-    return KnownFooter(pq.ParquetFile(file).metadata)
+    reader = pq.ParquetFile(file)
+    return KnownFooter(reader.metadata, reader.reader.column_paths)
 
 
 def _kept(file: pa.NativeFile, redacted: str, listed: ListedFile) -> KnownFooter:

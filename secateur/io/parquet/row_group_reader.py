@@ -5,12 +5,11 @@ If an index has a file's metadata and page locations, its rows are read without 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +17,11 @@ import pyarrow.parquet as pq
 
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
 from secateur.io.parquet.arrow_types import conform
-from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, selected_bytes, selected_size
+from secateur.io.parquet.chunk_locations import ChunkLocations, selected_bytes, selected_size
 from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.file_metadata import FileMetadata, known_head
 from secateur.io.parquet.footer import Footer
+from secateur.io.parquet.known_footer import KnownFooter, among
 from secateur.io.parquet.known_locations import known_locations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.rebase import calendars_differ, has_legacy_calendar
@@ -30,14 +30,11 @@ from secateur.io.storage.byte_ranges import Range
 from secateur.io.storage.object_file import ObjectFile
 from secateur.io.storage.redaction import trouble
 
-KnownLocations: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
-
 BATCH_ROWS = 65_536
 # The cost of reading by pages, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more per
 # byte, because all rows of a page are in memory at once; and 25 us per page, whose header is decoded here.
 BYTE_COST, PAGE_COST = 1.7, 8 << 10
 CHUNK_COST = 128 << 10  # the same per column chunk, for what is done before and after its pages are read: 0.4 ms
-EXPANSION = 2  # uncompressed bytes per compressed byte, about
 MOST_TOGETHER = 16 << 20  # compressed bytes of row groups that are read together
 MOST_COPIED = 4 << 20  # bytes of a whole row group that is read by its pages, to avoid reading the footer
 
@@ -60,7 +57,7 @@ class FileWithFooter(Protocol):
     @property
     def reader(self) -> pq.ParquetFile: ...
     @property
-    def known_locations(self) -> KnownLocations: ...
+    def known(self) -> KnownFooter: ...
 
 
 OpenFile = TypeVar("OpenFile", bound=FileWithFooter)
@@ -106,12 +103,13 @@ class RowGroupReader(Generic[OpenFile]):
 
     def names(self, fields: Sequence[pa.Field]) -> list[str]:
         """Return the file's names of those columns of the table that it has, ignoring case."""
-        wanted = {field.name.lower() for field in fields}
-        return [name for name in self._names if name.lower() in wanted]
+        columns = tuple(field.name for field in fields)
+        return self.opened.known.names_of(columns) if self.stored is None else among(self.head.schema.names, columns)
 
     @cached_property
-    def _names(self) -> list[str]:
-        return (self.opened.reader.schema_arrow if self.stored is None else self.head.schema).names
+    def all_names(self) -> list[str]:
+        """The file's names of its top-level columns."""
+        return self.opened.known.names if self.stored is None else self.head.schema.names
 
     def batches(
         self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None = None
@@ -151,12 +149,12 @@ class RowGroupReader(Generic[OpenFile]):
 
         It leaves out rows without an error if a list is the only row of a row group and its first page is empty.
         """
-        reader, wanted = self.opened.reader, int(self.opened.row_count[list(row_groups)].sum())
-        left = wanted
+        reader, leaves = self.opened.reader.reader, self._leaves_of(names)
+        wanted = left = int(self.opened.row_count[list(row_groups)].sum())
         try:
             if isinstance(self.file, ObjectFile):
-                self.file.read_ahead(self._chunks(row_groups, names))
-            for batch in reader.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=names, use_threads=False):
+                self.file.read_ahead(self._chunks(row_groups, leaves))
+            for batch in reader.iter_batches(BATCH_ROWS, row_groups, leaves, use_threads=False):
                 left -= batch.num_rows
                 yield batch
         except (pa.ArrowException, OSError) as error:
@@ -183,7 +181,7 @@ class RowGroupReader(Generic[OpenFile]):
     def is_light(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether the selected values of some columns of the file cost less to read than a request."""
         if self.is_read_whole(row_groups) or (rows is None and not self._spares_footer(row_groups[0])):
-            return self._byte_count(row_groups, names) <= self.gap
+            return self.byte_count(row_groups, names) <= self.gap
         locations = self._locations_of(row_groups[0], names)
         if locations is None:
             return False
@@ -195,13 +193,14 @@ class RowGroupReader(Generic[OpenFile]):
         A row group is small if reading its pages one by one would cost more than reading its columns whole. pyarrow
         cannot read nested columns of several row groups at once.
         """
-        if len(row_groups) == 1 or all(map(self._spares_footer, row_groups)) or not self._are_flat(names):
+        is_alone = len(row_groups) == 1 or all(map(self._spares_footer, row_groups))
+        if is_alone or not self.opened.known.are_flat(tuple(names)):
             yield from ((row_group,) for row_group in row_groups)
             return
         run: list[int] = []
         size = 0
         for row_group in row_groups:
-            more = self._byte_count([row_group], names) if self.is_read_whole([row_group]) else MOST_TOGETHER
+            more = self.byte_count([row_group], names) if self.is_read_whole([row_group]) else MOST_TOGETHER
             if run and size + more > MOST_TOGETHER:
                 yield tuple(run)
                 run, size = [], 0
@@ -209,11 +208,6 @@ class RowGroupReader(Generic[OpenFile]):
             size += more
         if run:
             yield tuple(run)
-
-    def _are_flat(self, names: Sequence[str]) -> bool:
-        """Return whether none of some top-level columns of the file is nested."""
-        schema = self.opened.reader.metadata.schema
-        return {schema.column(leaf).path for leaf in self._leaves_of(tuple(names))} == set(names)
 
     def is_read_whole(self, row_groups: Sequence[int]) -> bool:
         """Return whether each of some row groups is small, so that it is read whole, whichever columns are wanted.
@@ -239,44 +233,30 @@ class RowGroupReader(Generic[OpenFile]):
         if self._spares_footer(row_groups[0]):
             locations = self._locations_of(row_groups[0], names)
             return locations is not None and locations.byte_count <= MOST_TOGETHER
-        return self._byte_count(row_groups, names) <= MOST_TOGETHER
+        return self.byte_count(row_groups, names) <= MOST_TOGETHER
 
-    def _chunks(self, row_groups: Sequence[int], names: Sequence[str]) -> list[Range]:
-        """Return the byte ranges of the chunks of some top-level columns.
+    def _chunks(self, row_groups: Sequence[int], leaves: Sequence[int]) -> list[Range]:
+        """Return the byte ranges of the chunks of some leaves.
 
         The footer is decoded here first: pyarrow ends the process where it has to describe a malformed chunk.
         """
         _ = self.opened.footer
-        metadata, leaves = self.opened.reader.metadata, self._leaves_of(tuple(names))
+        metadata = self.opened.reader.metadata
         chunks = (metadata.row_group(i).column(leaf) for i in row_groups for leaf in leaves)
         return [(_start(chunk), chunk.total_compressed_size) for chunk in chunks]
 
-    def _byte_count(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
+    def byte_count(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
         """Return about how many compressed bytes some top-level columns of row groups have."""
-        return len(self._leaves_of(tuple(names))) * sum(map(self._chunk_bytes, row_groups))
+        return len(self._leaves_of(names)) * sum(map(self._chunk_bytes, row_groups))
 
     def _chunk_bytes(self, row_group: int) -> int:
-        """Return about how many compressed bytes a column of a row group has, as if all columns were alike.
+        """Return about how many compressed bytes a column of a row group has; 0 if the file does not have it."""
+        sizes = self.opened.known.chunk_bytes
+        return sizes[row_group] if row_group < len(sizes) else 0
 
-        Takes microseconds, where decoding the footer takes milliseconds. A row group that the file does not have has 0.
-        """
-        metadata = self.opened.reader.metadata
-        if row_group >= metadata.num_row_groups:
-            return 0
-        size = metadata.row_group(row_group).total_byte_size or sys.maxsize
-        return int(size / max(1, metadata.num_columns) / EXPANSION)
-
-    def _leaves_of(self, names: tuple[str, ...]) -> list[int]:
+    def _leaves_of(self, names: Sequence[str]) -> list[int]:
         """Return the ordinals of the leaves of some top-level columns of the file."""
-        if names not in self._known_leaves:
-            schema = self.opened.reader.metadata.schema
-            below, paths = tuple(f"{name}." for name in names), [schema.column(i).path for i in range(len(schema))]
-            self._known_leaves[names] = [leaf for leaf, path in enumerate(paths) if f"{path}.".startswith(below)]
-        return self._known_leaves[names]
-
-    @cached_property
-    def _known_leaves(self) -> dict[tuple[str, ...], list[int]]:
-        return {}
+        return self.opened.known.leaves_of(tuple(names))
 
     @cached_property
     def page_reader(self) -> PageReader:
@@ -319,7 +299,7 @@ class RowGroupReader(Generic[OpenFile]):
     def _file_locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         """Return page locations from the file itself; None if one of these leaves has none."""
         opened = self.opened
-        known = opened.known_locations.setdefault(row_group, {})
+        known = opened.known.page_locations.setdefault(row_group, {})
         unread = [leaf for leaf in leaves if leaf not in known]
         if unread:
             read = read_locations(self.file, opened.footer, row_group, unread, self.gap)
@@ -339,7 +319,7 @@ class RowGroupReader(Generic[OpenFile]):
     def _is_legacy(self) -> bool:
         if self.stored is not None:
             return has_legacy_calendar(self.head.metadata)
-        return has_legacy_calendar(self.opened.reader.metadata.metadata or {})
+        return self.opened.known.is_legacy
 
 
 def _numbered(row_groups: Sequence[int]) -> str:

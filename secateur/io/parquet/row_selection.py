@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ class RowSelection:
             return int(self.stop[0] - self.start[0])
         return int((self.stop - self.start).sum())
 
-    @property
+    @cached_property
     def positions(self) -> np.ndarray:
         """The rows one by one: int64, ascending."""
         return spread(self.start, self.stop - self.start)
@@ -74,6 +75,14 @@ class RowSelection:
         lengths = (self.stop - self.start).tolist()
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
 
+    def of_batch(self, batch: pa.RecordBatch, begin: int) -> list[pa.RecordBatch]:
+        """Select these rows, all in `batch`, whose first is row `begin`; few are copied, as in :meth:`within`."""
+        if len(self) < batch.num_rows * LEAST_SHARE:
+            with suppress(pa.ArrowNotImplementedError):
+                return [batch.take(from_numpy(self.positions - begin))]
+        whole = RowSelection(np.array([begin]), np.array([begin + batch.num_rows]))
+        return self.within(whole, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
     def _begin_within(self, cover: RowSelection) -> np.ndarray:
         """Return where each range begins among the rows of `cover`."""
         if len(cover.start) == 1:
@@ -91,8 +100,10 @@ def all_rows(row_count: int) -> RowSelection:
 
 def chosen_rows(positions: np.ndarray) -> RowSelection:
     """Return a selection of the rows at ascending positions."""
-    first, last = runs_of(np.diff(positions) > 1, len(positions))
-    return RowSelection(positions[first], positions[last] + 1)
+    first, last = runs_of(positions[1:] > positions[:-1] + 1, len(positions))
+    chosen = RowSelection(positions[first], positions[last] + 1)
+    vars(chosen)["positions"] = positions  # so that they are not spread again
+    return chosen
 
 
 def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[pa.RecordBatch]:
@@ -100,10 +111,10 @@ def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[p
     begin = 0
     for batch in batches:
         end = begin + batch.num_rows
-        here = rows.between(begin, end)
+        is_whole = not begin and len(rows.stop) and rows.stop[-1] <= end
+        here = rows if is_whole else rows.between(begin, end)
         if len(here):
-            whole = RowSelection(np.array([begin]), np.array([end]))
-            yield from here.within(whole, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+            yield from here.of_batch(batch, begin)
         begin = end
 
 
@@ -124,9 +135,13 @@ def without_gaps(rows: RowSelection, counts: Sequence[int]) -> tuple[list[int], 
 
     `counts` are the rows of all row groups, through which `rows` are numbered.
     """
+    if len(counts) == 1:
+        return ([0], rows) if len(rows) else ([], rows)
     stop = np.cumsum(counts)
     start = stop - counts
     has_rows = np.searchsorted(rows.start, stop, "left") > np.searchsorted(rows.stop, start, "right")
+    if has_rows.all():
+        return list(range(len(counts))), rows
     left_out = np.cumsum(np.where(has_rows, 0, counts))[np.searchsorted(stop, rows.start, "right")]
     return np.flatnonzero(has_rows).tolist(), RowSelection(rows.start - left_out, rows.stop - left_out)
 

@@ -27,10 +27,10 @@ import pyarrow as pa
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.footer import Footer, Leaf, chunk_bounds
+from secateur.pruning.bounds.zones import unbounded
 from secateur.pruning.functions import casts
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_decimal, is_numeric
 from secateur.pruning.interval import applied, of_zones
-from secateur.pruning.zones import unbounded
 from secateur.values import choose, is_float, ordered_kind
 
 _SHREDDED = (  # types of VARIANT's values, besides decimals, that Spark reads from columns of their own

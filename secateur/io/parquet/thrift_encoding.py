@@ -33,6 +33,11 @@ def fields(values: Iterable[Encoded], behind: int = 0) -> bytes:
     return b"".join(parts)
 
 
+def tag(field: ThriftField[Any], behind: int = 0) -> bytes:
+    """Return what stands before the value of a field that follows the one with id `behind`, less than 16 before it."""
+    return bytes([field.id - behind << 4 | field.wire])
+
+
 _SHORT = tuple(bytes([value]) for value in range(0x80))  # integers of one byte
 
 

@@ -95,8 +95,8 @@ def grouped(plan: PlannedScan, asked: Sequence[Aggregate], by: Sequence[Field]) 
         fields = [*by, *(aggregate.field for aggregate in asked if aggregate.field is not None)]
         names = dict.fromkeys(field.path[0] for field in fields)
         reader, listed = wave(plan, unread, [schema.field(name) for name in names], plan.residuals)
-        files = listed.by_file()
-        for part in read_ahead(lambda file: grouped_rows(with_count, by, reader.read(file)), files, reader.at_once):
+        files = reader.portions(listed)
+        for part in read_ahead(lambda some: grouped_rows(with_count, by, reader.read(*some)), files, reader.at_once):
             for group, others in part.items():
                 add(with_count, results, group, others)
     groups = in_order(group for group, values in results.items() if values[-1])
@@ -145,6 +145,7 @@ def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], posit
     schema = plan.opened.readable_schema
     names = dict.fromkeys(aggregate.field.path[0] for aggregate in asked if aggregate.field is not None)
     reader, listed = wave(plan, positions, [schema.field(name) for name in names], plan.residuals)
-    for results in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file(), reader.at_once):
+    files = reader.portions(listed)
+    for results in read_ahead(lambda some: over_rows(asked, reader.read(*some)), files, reader.at_once):
         answers.add(asked, results)
     answers.unread[positions] = False

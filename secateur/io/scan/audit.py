@@ -17,12 +17,12 @@ from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import PrunedBlocks, PrunedReading, excluded_by, reading_of, sampled
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
-from secateur.pruning.outcomes import TRUE, undecided
+from secateur.pruning.bounds.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import columns, is_supported, left_to_spark
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import AuditReport
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 
 MOST_SHOWN = 80  # bytes of a value
 

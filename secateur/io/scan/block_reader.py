@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition, RowGroups
+from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.row_places import FILE, POSITION, places_among
+from secateur.io.scan.small_row_groups import FilePart, matching_rows_of, portions
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
-from secateur.pruning.rows import matching_rows
+from secateur.pruning.rows.truth import matching_rows
 
 BATCH_BYTES = 16 << 20  # maximum size of a batch that is handed on
+PORTIONS, MOST_FILES = 4, 16  # for a thread at least, so that none waits long for another; of files in one
 
 
 WithoutMatch: TypeAlias = Callable[[FileBlocks, int, Sequence[int]], None]
@@ -42,22 +43,31 @@ class BlockReader:
     shadowing: frozenset[str] = frozenset()  # columns of the files named like one that Spark hides
     places: frozenset[str] = frozenset()  # fields that say where a row lies
     at_once: int = 1  # files that it pays to read at the same time
+    is_local: bool = False  # whether small files are read one after the other, and no read waits for a request
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
     without_match: WithoutMatch | None = None  # called for row groups whose rows were all looked at
 
-    def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of some row groups of one file, with exactly the matching rows."""
+    def read(self, *files: FileBlocks) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of some row groups of files, with exactly the matching rows."""
         names = [field.name for field in self.fields]
-        return (part for batch in self._matching(blocks) for part in bounded(batch.select(names)))
+        return (part for batch in self._matching(files) for part in bounded(batch.select(names)))
 
     def read_all(self, blocks: BlockList) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a list of blocks, file by file."""
-        for file in blocks.by_file():
-            yield from self.read(file)
+        for files in self.portions(blocks):
+            yield from self.read(*files)
 
-    def count(self, blocks: FileBlocks) -> int:
-        """Count the matching rows in some row groups of one file."""
-        return sum(batch.num_rows for batch in self._matching(blocks))
+    def count(self, *files: FileBlocks) -> int:
+        """Count the matching rows in some row groups of files."""
+        return sum(batch.num_rows for batch in self._matching(files))
+
+    def portions(self, blocks: BlockList) -> Iterator[list[FileBlocks]]:
+        """Yield files in order, several at once where that saves time: each portion is for one thread."""
+        files = blocks.by_file()
+        share = -(-blocks.files.num_rows // (PORTIONS * self.at_once))
+        most = max(1, min(MOST_FILES, share)) if self.is_local else 1
+        while portion := list(islice(files, most)):
+            yield portion
 
     def positioned(self, blocks: FileBlocks) -> Iterator[tuple[int, np.ndarray, pa.RecordBatch]]:
         """Yield the live rows of some row groups of one file, ignoring residuals: the needed columns, batch by batch.
@@ -78,38 +88,69 @@ class BlockReader:
         """Count the matching and the live rows of each row group of one file."""
         opened = self._opened(blocks)
         for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
-            matching = sum(batch.num_rows for batch in self._matching_in(blocks, opened, (row_group,), residual, rows))
+            part = FilePart(blocks, residual, self._conditions[residual], opened, (row_group,), rows)
+            matching = sum(batch.num_rows for batch in self._matching_in(part))
             yield matching, sum(len(positions) for positions, _ in opened.live((row_group,), (), None))
 
-    def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
-        opened = self._opened(blocks)
-        rows_of = dict(zip(blocks.row_groups, blocks.rows, strict=True))
-        for residual, pairs in groupby(zip(blocks.residual, blocks.row_groups, strict=True), itemgetter(0)):
-            for row_groups in opened.together([row_group for _, row_group in pairs], self.needed):
-                rows = opened.selection(row_groups, [rows_of[row_group] for row_group in row_groups])
-                yield from self._matching_in(blocks, opened, row_groups, residual, rows)
+    def _matching(self, files: Sequence[FileBlocks]) -> Iterator[pa.RecordBatch]:
+        several = len(files) > 1
+        for first, run in groupby(self._parts(files), lambda part: _tested_together(part) if several else None):
+            if first is None:
+                for part in run:
+                    yield from self._matching_in(part)
+                continue
+            for parts in portions(run):
+                matching = matching_rows_of(parts, self.needed, first)
+                for part, hit in zip(parts, matching.row_groups, strict=True):
+                    self._tell(part, hit)
+                yield from matching.batches
 
-    def _matching_in(
-        self, file: FileBlocks, opened: OpenedRows, row_groups: RowGroups, residual: int, rows: RowSelection | None
-    ) -> Iterator[pa.RecordBatch]:
-        condition = self._conditions[residual]
-        if condition is None:
+    def _parts(self, files: Sequence[FileBlocks]) -> Iterator[FilePart]:
+        """Yield the row groups of files in order, those of a file together that are read as one."""
+        for file in files:
+            opened = self._opened(file)
+            rows_of = dict(zip(file.row_groups, file.rows, strict=True))
+            for residual, pairs in groupby(zip(file.residual, file.row_groups, strict=True), itemgetter(0)):
+                for row_groups in opened.together([row_group for _, row_group in pairs], self.needed):
+                    rows = opened.selection(row_groups, [rows_of[row_group] for row_group in row_groups])
+                    yield FilePart(file, residual, self._conditions[residual], opened, row_groups, rows)
+
+    def _matching_in(self, part: FilePart) -> Iterator[pa.RecordBatch]:
+        opened, row_groups, rows = part.opened, part.row_groups, part.rows
+        if part.condition is None:
             yield from (batch for _, batch in opened.live(row_groups, self.needed, rows) if batch.num_rows)
             return
-        hit = yield from opened.matching(row_groups, self.needed, rows, condition)
-        if self.without_match is not None and len(hit) < len(row_groups):  # who stops before the end learns nothing
-            self.without_match(file, residual, [row_group for row_group in row_groups if row_group not in hit])
+        hit = yield from opened.matching(row_groups, self.needed, rows, part.condition)
+        self._tell(part, hit)  # who stops before the end learns nothing
+
+    def _tell(self, part: FilePart, hit: frozenset[int]) -> None:
+        """Tell which row groups of a part have no match, where that is asked."""
+        if self.without_match is not None and len(hit) < len(part.row_groups):
+            without = [row_group for row_group in part.row_groups if row_group not in hit]
+            self.without_match(part.file, part.residual, without)
 
     @cached_property
     def _conditions(self) -> list[RowCondition | None]:
         return [None if predicate is None else RowCondition(predicate, self.rows) for predicate in self.residuals]
 
+    @cached_property
+    def _constant_names(self) -> list[str]:
+        """The needed columns that may be constant in a file."""
+        return [field.name for field in self.needed if field.name not in self.shadowing]
+
     def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)
-        constants = {name: value for name, value in source.constants.items() if name not in self.shadowing}
+        known = source.constants
+        constants = {name: known[name] for name in self._constant_names if name in known}
         if FILE in self.places:
             constants[FILE] = pa.scalar(blocks.path)
         return OpenedRows(source, constants, has_positions=POSITION in self.places)
+
+
+def _tested_together(part: FilePart) -> frozenset[str] | None:
+    """Return the columns of the condition of a part whose rows are tested with those of others; None for any other."""
+    is_tested = part.condition is not None and part.condition.columns and part.is_small
+    return part.condition.columns if part.condition is not None and is_tested else None
 
 
 def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -138,5 +179,12 @@ def block_reader(
     shadowing = frozenset({METADATA} if opened.listing.has_metadata_column else ())
     places = places_among(fields, available)
     return BlockReader(
-        delivery.open, tuple(fields), (*fields, *extra), checked, shadowing, places, at_once=delivery.at_once
+        delivery.open,
+        tuple(fields),
+        (*fields, *extra),
+        checked,
+        shadowing,
+        places,
+        at_once=delivery.at_once,
+        is_local=delivery.is_local,
     )

@@ -17,14 +17,15 @@ import pyarrow as pa
 from secateur.errors import InvalidOption
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.zones.key_ranks import ranks
+from secateur.index.zones.sort_key import parse_sort_key, tuple_column
 from secateur.io.scan.inspection import every_block
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.open import as_table
+from secateur.pruning.bounds.zones import Zones, unbounded
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.zones import Zones, unbounded
 from secateur.ragged import greatest_between
 from secateur.values import kind_of, less
 
@@ -47,13 +48,16 @@ _SCHEMA = pa.schema(
 )
 
 
-def clustering(table: Table | Source, columns: Sequence[str] | None = None) -> pa.Table:
+def clustering(table: Table | Source, columns: Sequence[str] | None = None, *, by: Sequence[str] = ()) -> pa.Table:
     """Return one row per column: how many blocks share its values, exactly, by the blocks' bounds.
 
     Parameters
     ----------
     columns
-        Names of columns, nested ones with dots; by default all top-level columns that have an order.
+        Names of columns, nested ones with dots; by default all top-level columns that have an order, or those of `by`.
+    by
+        Columns that order a table together: one more row is about their tuples, which compare column by column. It says
+        how far the table is sorted by them, and nothing about other orders of several columns, such as Z-order.
 
     Returns
     -------
@@ -63,7 +67,8 @@ def clustering(table: Table | Source, columns: Sequence[str] | None = None) -> p
         the block itself counted: `mean_depth` and `max_depth` over the blocks, and `depths`, how many blocks have a
         depth of more than half of `depth` and at most `depth`, a power of two. No value has a greater depth than
         `max_depth`. `mean_overlaps`: the blocks that share a part of a block's bounds, itself left out. Null without
-        such blocks.
+        such blocks. The bounds of tuples are those that the index keeps where its sort key has the same columns, in
+        the directions of that; else they follow from the bounds of the columns, of rows without NULL.
 
     Source
     ------
@@ -77,8 +82,14 @@ def clustering(table: Table | Source, columns: Sequence[str] | None = None) -> p
         For a column whose values have no order.
     """
     opened = opened_strictly(as_table(table))
-    blocks = every_block(opened)
-    rows = [{"column": ".".join(field.path), **_clustering(blocks, field)} for field in _fields(opened, columns)]
+    blocks, key = every_block(opened), list(ordered_columns(opened, by))
+    single = _fields(opened, columns) if columns is not None or not key else iter(key)
+    rows = [{"column": ".".join(field.path), **_clustering(blocks, field)} for field in single]
+    if len(key) > 1:
+        name = ", ".join(".".join(field.path) for field in key)
+        kept = _kept_tuples(opened, blocks, key)
+        of_tuples = _clustering_by_columns(blocks, key) if kept is None else _clustering(blocks, kept)
+        rows.append({"column": name, **of_tuples})
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
@@ -102,12 +113,34 @@ def ordered_columns(opened: OpenedTable, names: Sequence[str]) -> Iterator[Field
 
 def _clustering(blocks: OpenedBlocks, field: Field) -> dict[str, object]:
     """Return the row of a column."""
+    return _clustering_by_columns(blocks, [field])
+
+
+def _kept_tuples(opened: OpenedTable, blocks: OpenedBlocks, key: Sequence[Field]) -> Field | None:
+    """Return the column of the index that holds the tuples of some columns; None if it has not those of every block."""
+    snapshot = opened.catalog.snapshot
+    if snapshot is None:
+        return None
+    sort_key = parse_sort_key(snapshot.options.sort_key)
+    column = tuple_column(sort_key, snapshot.schema)
+    if column is None or [opened.table.naming.in_table(item.path) for item in sort_key] != [f.path for f in key]:
+        return None
+    field = Field(column.path, column.type)
     zones = blocks.zones(field)
-    if zones is None:
+    return field if zones is not None and _is_bounded(zones).all() else None
+
+
+def _clustering_by_columns(blocks: OpenedBlocks, key: Sequence[Field]) -> dict[str, object]:
+    """Return the row of the tuples of some columns, by the bounds of each; of one column, its own."""
+    zones = [of_column for field in key if (of_column := blocks.zones(field)) is not None]
+    if len(zones) < len(key):
         return {"blocks": 0, "unbounded": len(blocks), "constant": 0}
-    bounded = zones.take(np.flatnonzero((zones.value != 0) & _is_bounded(zones)))
-    lower, upper = ranks([bounded.lower, bounded.numbers_upper])
-    nothing = {"blocks": len(lower), "unbounded": int(np.count_nonzero((zones.value != 0) & ~_is_bounded(zones)))}
+    has_value = np.logical_and.reduce([of_column.value != 0 for of_column in zones])
+    is_bounded = _is_bounded(zones[0])  # else every tuple is possible, whatever the bounds of the others
+    chosen = np.flatnonzero(has_value & is_bounded)
+    bounded = [of_column.take(chosen) for of_column in zones]
+    lower, upper = _joint_ranks([ranks([of_column.lower, of_column.numbers_upper]) for of_column in bounded])
+    nothing = {"blocks": len(lower), "unbounded": int(np.count_nonzero(has_value & ~is_bounded))}
     constant = {"constant": int(np.count_nonzero(lower == upper))}
     if not len(lower):
         return {**nothing, **constant}
@@ -121,6 +154,18 @@ def _clustering(blocks: OpenedBlocks, field: Field) -> dict[str, object]:
         "mean_overlaps": float(overlaps.mean()),
         "depths": [{"depth": 1 << p, "blocks": n} for p, n in zip(power.tolist(), count.tolist(), strict=True)],
     }
+
+
+def _joint_ranks(pairs: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Return integers that order as the tuples of ranks do: of the lower ends, and of the upper ones."""
+    columns = [np.concatenate(pair) for pair in pairs]
+    if len(columns) == 1:
+        return list(pairs[0])
+    order = np.lexsort(columns[::-1])
+    differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+    rank = np.zeros(len(order), np.int64)
+    rank[order[1:]] = np.cumsum(differs)
+    return np.split(rank, 2)
 
 
 def depths(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

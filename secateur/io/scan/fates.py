@@ -8,10 +8,10 @@ import numpy as np
 
 from secateur.io.scan.block_list import reading_order
 from secateur.io.scan.planned_scan import PlannedScan
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.stages.survivors import Left, LeftSegments
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.zones import Zones
 from secateur.values import Kind
 
 MOST_COLUMNS = 3

@@ -29,10 +29,11 @@ from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.segment_records import SegmentRecords
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import FileBlocks, FileRows
+from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.bound import summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
-from secateur.pruning.row_values import Rows, UnknownValue, other_texts
+from secateur.pruning.rows.row_values import Rows, UnknownValue, other_texts
 from secateur.values import keys_of
 
 MOST_DRAWN = 4  # values of a column that a block contributes to random predicates
@@ -171,11 +172,7 @@ class SegmentAuditor:
         row_witnesses = self.records.row_witnesses(block, filters)
         looked_up: dict[int, pa.Array] = {}
         complete = True
-        schema = self.records.snapshot.schema
-        roots = [schema.field(root) for root in dict.fromkeys(field.path[0] for field in expression.fields)]
-        for _, batch in rows.positioned((row_group,), roots):
-            read = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
-            evaluated = Rows(read).values(expression.operand)
+        for read, evaluated in self._evaluated(rows, row_group, expression):
             known = evaluated.values.filter(flags(~evaluated.unknown))
             complete = complete and len(known) == len(evaluated.values)
             if witness is not None:
@@ -199,6 +196,20 @@ class SegmentAuditor:
                 self.findings.values += witness.rows
                 self._note(path, row_group, *witness.end())
         self._look_up(path, row_group, block, looked_up)
+
+    def _evaluated(
+        self, rows: FileRows, row_group: int, expression: IndexedExpression
+    ) -> Iterator[tuple[pa.RecordBatch, RowValues]]:
+        """Yield the rows of a block, as far as an expression is computed from their columns, and its values on them."""
+        if expression.at_path is not None:
+            for values in rows.reader.opened.values_at_path(row_group, expression.at_path.path):
+                yield pa.RecordBatch.from_arrays([values.values], names=[""]), values
+            return
+        schema = self.records.snapshot.schema
+        roots = [schema.field(root) for root in dict.fromkeys(field.path[0] for field in expression.fields)]
+        for _, batch in rows.positioned((row_group,), roots):
+            read = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
+            yield read, Rows(read).values(expression.operand)
 
     def _gather(self, looked_up: dict[int, pa.Array], f: int, filter_: Filter, values: pa.Array) -> None:
         if filter_.kind == ORDERED:  # which are compared whole

@@ -24,6 +24,7 @@ from secateur.io.tables.table import Table
 from secateur.pruning.aggregates.sums import is_summed, kept_sum
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.pruning.report import counted
 from secateur.values import kind_of, same_keys
 
@@ -202,8 +203,10 @@ def sort_key_names(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
-    """Yield columns and, for structs, their fields."""
+    """Yield columns and, for structs, their fields; not those of a VARIANT, which is a value to Spark."""
     for field in fields:
+        if pa.types.is_struct(field.type) and is_variant(field.type):
+            continue
         if pa.types.is_struct(field.type):
             yield from _leaves([Field((*field.path, child.name), child.type) for child in field.type])
         else:

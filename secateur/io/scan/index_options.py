@@ -15,9 +15,21 @@ from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.tables.field_ids import called_by_id
 from secateur.pruning.order import Order, OrderItem, bind_order
 from secateur.pruning.predicate.binding.resolve import Binder
-from secateur.pruning.predicate.bound import Within
+from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.variant_paths import column_of
+
+
+def fields_at_paths(opened: OpenedTable) -> list[Field]:
+    """Return the values at paths into VARIANT that are indexed, without those of a column of partition values."""
+    snapshot = opened.catalog.snapshot
+    if snapshot is None or not snapshot.options.expressions:
+        return []
+    outside = {name.lower() for name in opened.listing.columns}
+    known = expressions_of(called_in_table(snapshot.options, opened.table.naming), opened.schema)
+    at_paths = (expression.at_path for expression in known)
+    return [field for field in at_paths if field is not None and column_of(field.path)[0].lower() not in outside]
 
 
 def indexed_expressions(opened: OpenedTable) -> list[IndexedExpression]:

@@ -72,7 +72,7 @@ class OpenedRows:
     ) -> Iterator[Positioned]:
         """Yield the selected rows, or all, without deleted ones."""
         for positions, batch in self.source.positioned(row_groups, self._stored(fields), rows):
-            yield positions, self._complete(batch, fields, row_groups, positions) if fields else batch
+            yield positions, self.complete(batch, fields, row_groups, positions) if fields else batch
 
     def matching(
         self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
@@ -85,12 +85,21 @@ class OpenedRows:
             rows = self.source.pages.may_match(row_groups[0], condition.predicate, rows)
         if rows is not None and not len(rows):
             return frozenset()
+        split = self.split(row_groups, fields, rows, condition)
+        if split is None:
+            return (yield from self._straight(row_groups, fields, rows, condition))
+        return (yield from self._late(row_groups, fields, split, rows, condition))
+
+    def split(
+        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
+    ) -> tuple[list[pa.Field], list[pa.Field]] | None:
+        """Return the columns of a condition, and the stored ones to read after them; None to read all at once."""
         first = [field for field in fields if field.name in condition.columns]
         others = [field for field in self._stored(fields) if field.name not in condition.columns]
         few = rows is not None and len(rows) <= FEW_ROWS
         if few or not self._stored(first) or not others or self._is_light(row_groups, others, rows):
-            return (yield from self._straight(row_groups, fields, rows, condition))
-        return (yield from self._late(row_groups, fields, (first, others), rows, condition))
+            return None
+        return first, others
 
     def _is_light(self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Return whether columns are so few bytes that reading them later would cost more."""
@@ -104,7 +113,7 @@ class OpenedRows:
         for positions, batch in self.live(row_groups, fields, rows):
             passed = condition(batch)
             if passed.any():
-                hit |= self._row_groups_at(row_groups, positions[passed])
+                hit |= self.row_groups_at(row_groups, positions[passed])
                 yield batch if passed.all() else batch.filter(flags(passed))
         return frozenset(hit)
 
@@ -131,23 +140,23 @@ class OpenedRows:
         if not len(chosen):
             return frozenset()
         known, begin, given = pa.Table.from_batches(parts), 0, 0
-        for batch in self._at(row_groups, others, chosen):
+        for batch in self.at(row_groups, others, chosen):
             texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
             begin += batch.num_rows
             schema = pa.schema([*texts.schema, *batch.schema])
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
-                yield self._complete(part, fields, row_groups, chosen[given : given + part.num_rows])
+                yield self.complete(part, fields, row_groups, chosen[given : given + part.num_rows])
                 given += part.num_rows
-        return frozenset(self._row_groups_at(row_groups, chosen))
+        return frozenset(self.row_groups_at(row_groups, chosen))
 
-    def _row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
+    def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
         """Return which of some row groups hold the rows at some positions; at least one."""
         if len(row_groups) == 1:
             return {*row_groups}
         begin = offsets_of(self.source.row_count[list(row_groups)])[:-1]
         return {row_groups[i] for i in np.unique(np.searchsorted(begin, positions, "right") - 1).tolist()}
 
-    def _at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
+    def at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield the rows at some positions, deleted or not; rows between close ranges are read, too."""
         exact = chosen_rows(positions)
         if len(exact.start) <= MOST_SLICES or self.source.reader.is_read_whole(row_groups):
@@ -169,11 +178,14 @@ class OpenedRows:
     def _is_position(self, field: pa.Field) -> bool:
         return self.has_positions and field.name == POSITION
 
-    def _complete(
+    def complete(
         self, batch: pa.RecordBatch, fields: Sequence[pa.Field], row_groups: RowGroups, positions: np.ndarray
     ) -> pa.RecordBatch:
         """Return the fields in order: from a batch, or if the batch lacks them from constants, or from positions."""
-        n, has = batch.num_rows, frozenset(batch.schema.names)
+        names = batch.schema.names
+        if names == [field.name for field in fields]:
+            return batch
+        n, has = batch.num_rows, frozenset(names)
         arrays = [
             batch.column(field.name)
             if field.name in has

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
+from secateur.io.scan.kept.match_tally import MatchTally
 from secateur.io.scan.kept.verdicts import keeping_verdicts, leaving_verdicts
 from secateur.io.scan.live_rows import live_rows
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
-from secateur.io.tables.file_rows import Delivery
+from secateur.io.tables.file_rows import Delivery, FileBlocks
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.functions.zone_names import known_zone
@@ -146,7 +147,8 @@ class PlannedScan(ScanPlan):
             yield from self._first_rows(columns).to_batches()
             return
         self.require_supported()
-        reader = self._reader(self.fields(columns))
+        tally = MatchTally(self)
+        reader = self._reader(self.fields(columns), tally)
         left = self.limit
         with keeping_verdicts(self.opened):
             for batch in reader.read_all(self.blocks_at(self.order(), reader)):
@@ -156,6 +158,7 @@ class PlannedScan(ScanPlan):
                 yield batch
                 if left == 0:
                     return
+        tally.finish()
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
@@ -166,11 +169,14 @@ class PlannedScan(ScanPlan):
         if self.limit is not None:
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
-        reader = self._reader(fields)
-        files = self.blocks_at(self.order(), reader).by_file()
+        tally = MatchTally(self)
+        reader = self._reader(fields, tally)
+        files = reader.portions(self.blocks_at(self.order(), reader))
         with keeping_verdicts(self.opened):
-            parts = read_ahead(lambda file: list(reader.read(file)), files, reader.at_once)
-            return pa.Table.from_batches([batch for part in parts for batch in part], schema)
+            parts = read_ahead(lambda portion: list(reader.read(*portion)), files, reader.at_once)
+            rows = pa.Table.from_batches([batch for part in parts for batch in part], schema)
+        tally.finish()
+        return rows
 
     def _first_rows(self, columns: Sequence[str] | None) -> pa.Table:
         """Return the first rows of the plan's order, in that order."""
@@ -184,8 +190,8 @@ class PlannedScan(ScanPlan):
         Reads blocks that are neither dead nor fully matching, or have rows deleted by value, unless ordered postings
         tell their rows; and deleted positions.
         """
-        live = live_rows(self)
-        known = live >= 0
+        live, tally = live_rows(self), MatchTally(self)
+        known, counted = live >= 0, np.zeros(0, np.int64)
         total = int(live[known].sum())
         if not known.all() and (self.limit is None or total < self.limit):
             counted, others = self._counted_in_order(np.flatnonzero(~known))
@@ -193,11 +199,14 @@ class PlannedScan(ScanPlan):
             total += others
         if not known.all() and (self.limit is None or total < self.limit):
             self.require_supported(in_order=False)
-            reader = self._reader(())
+            reader = self._reader((), tally)
             order = self.order()
             incomplete = self.blocks_at(order[~known[order]], reader)
             with keeping_verdicts(self.opened):
-                total += sum(read_ahead(reader.count, incomplete.by_file(), reader.at_once))
+                files = reader.portions(incomplete)
+                total += sum(read_ahead(lambda portion: reader.count(*portion), files, reader.at_once))
+        if not len(counted):
+            tally.finish(live)
         return total if self.limit is None else min(total, self.limit)
 
     def _counted_in_order(self, positions: np.ndarray) -> tuple[np.ndarray, int]:
@@ -339,11 +348,19 @@ class PlannedScan(ScanPlan):
         """Return how the rows of the surviving files are read; applicable delete files are read once."""
         return self.opened.table.delivery(self.opened.listing, self.file_ordinals)
 
-    def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
+    def _reader(self, fields: Sequence[pa.Field], tally: MatchTally | None = None) -> BlockReader:
         from secateur.io.scan.block_reader import block_reader
 
-        reader = block_reader(self.opened, self.delivery, fields, self.residuals)
-        return reader if self._without_match is None else replace(reader, without_match=self._without_match)
+        reader, verdicts = block_reader(self.opened, self.delivery, fields, self.residuals), self._without_match
+        if tally is None:
+            return replace(reader, without_match=verdicts)
+
+        def note(file: FileBlocks, residual: int, row_groups: Sequence[int]) -> None:
+            tally.without_match(file, residual, row_groups)
+            if verdicts is not None:
+                verdicts(file, residual, row_groups)
+
+        return replace(reader, without_match=note)
 
     @cached_property
     def _without_match(self) -> WithoutMatch | None:

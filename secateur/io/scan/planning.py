@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.scan.index_options import implied_by, indexed_expressions, order_over
+from secateur.io.scan.index_options import fields_at_paths, implied_by, indexed_expressions, order_over
 from secateur.io.scan.kept.plan_memory import PlanMemory, PlanRequest, can_keep_plans, key_of
 from secateur.io.scan.kept.verdicts import verdicts_on
 from secateur.io.scan.last_state import has_last_state, plan_with_last_state
@@ -23,11 +23,13 @@ from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.resolve import Binder, named_columns
+from secateur.pruning.predicate.binding.variants import values_of
 from secateur.pruning.predicate.bound import (
+    Field,
+    Operand,
     Unsupported,
     all_leaves,
     fields,
-    is_expression,
 )
 from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Predicate, Sql
@@ -242,16 +244,19 @@ def with_indexed(bound: Predicate, settings: Settings, predicate: Predicate, ope
     Both parts have the same value on every row, so whatever rules out one of them rules out the predicate.
     """
     asked = frozenset(fields(bound))
-    indexed = {
+    indexed: dict[Operand, Field] = {
         expression.operand: expression.field
         for expression in indexed_expressions(opened)
         if asked >= {*expression.fields}
     }
+    at_paths = [field for field in fields_at_paths(opened) if field in asked]
+    for field in at_paths:
+        indexed |= dict.fromkeys(values_of(field), field)
     if not indexed:
         return bound
-    alone = replace(settings, semi_join=None)
-    instead = rewrite(with_lower(alone.bind(predicate, opened.binding_schema, indexed), indexed))
-    of_index = [part for part in conjuncts(instead) if any(is_expression(field.path) for field in fields(part))]
+    alone, kept = replace(settings, semi_join=None), frozenset(indexed.values())
+    again = alone.bind(predicate, opened.binding_schema, indexed, variant_values=bool(at_paths))
+    of_index = [part for part in conjuncts(rewrite(with_lower(again, indexed))) if not kept.isdisjoint(fields(part))]
     return And((*conjuncts(bound), *of_index)) if of_index else bound
 
 

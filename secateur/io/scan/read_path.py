@@ -112,7 +112,7 @@ def is_read_by_spark(scan: PlannedScan) -> bool:
         return False  # that reader matches by name, and ignores deletes and initial defaults
     return (
         is_found_by_spark(scan.opened.table)
-        and getattr(scan.opened.table, "is_whole", False)  # else partition values are not in the names of directories
+        and getattr(scan.opened.table, "is_by_directories", False)  # else Spark would not know partition values
         and not _has_wildcard(pa.array([scan.opened.table.location]))
         and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )

@@ -93,9 +93,8 @@ class SegmentRecords:
 
     @cached_property
     def expressions(self) -> list[IndexedExpression]:
-        """The indexed expressions that are computed from columns."""
-        known = expressions_of(self.snapshot.options, self.snapshot.schema)
-        return [expression for expression in known if expression.at_path is None]
+        """The indexed expressions."""
+        return expressions_of(self.snapshot.options, self.snapshot.schema)
 
     @cached_property
     def roots(self) -> list[str]:

@@ -8,6 +8,7 @@ index. Options, beside ``path`` (or ``load(path)``):
 ``predicate``       the DataFrame has only rows for which this Spark SQL predicate is TRUE, and is pruned by it
 ``pushdown``        true: prune by the filters of the query. Safe only for a DataFrame or view that is used once
 ``index_location``  location of the index, if not beside the data
+``pathGlobFilter``  of a table of Parquet files, only those whose names match; ``glob`` is the same
 ``catalog``         of an Iceberg table with the path as identifier: a name in PyIceberg's configuration
 ``snapshot_id``, ``as_of``, ``ref``  the snapshot to read, by id, time, or branch or tag
 ``version``         that of a Delta table to read, or an instant of a Hudi table
@@ -59,8 +60,9 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 MOMENT_OPTIONS = ("snapshot_id", "as_of", "version", "read_optimized")
+GLOBS = ("glob", "pathGlobFilter")
 OPTIONS = (
-    *("path", "predicate", "pushdown", "index_location", "catalog", *MOMENT_OPTIONS, "ref", "since"),
+    *("path", "predicate", "pushdown", "index_location", *GLOBS, "catalog", *MOMENT_OPTIONS, "ref", "since"),
     *("skip_changes", "use_index", "time_zone", "ansi"),
 )
 LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")  # of a batch of a stream
@@ -86,7 +88,15 @@ class SecateurDataSource(DataSource):
         snapshot_id, version = self._number("snapshot_id"), self._number("version")
         read_optimized = self._flag("read_optimized", default=False)
         moment = Moment(snapshot_id, self.options.get("as_of"), self.options.get("ref"), version, read_optimized)
-        return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
+        return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"), self._glob)
+
+    @property
+    def _glob(self) -> str | None:
+        """The glob of the names of files. Raises InvalidOption for two of them."""
+        given = {self.options[name] for name in GLOBS if name in self.options}
+        if len(given) > 1:
+            raise InvalidOption("glob and pathGlobFilter are one option: give one of them")
+        return next(iter(given), None)
 
     def schema(self) -> StructType:
         """Return the table's schema. Raises UnsupportedTable for strings with a collation, which would lose it."""

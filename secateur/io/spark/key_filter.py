@@ -30,8 +30,8 @@ from secateur.pruning.predicate.bound import Field, is_supported
 from secateur.pruning.predicate.joins.join_keys import ManyKeys
 from secateur.pruning.predicate.joins.semi_join import are_alike
 from secateur.pruning.predicate.nodes import And, Predicate
-from secateur.pruning.row_values import column
-from secateur.pruning.rows import possible_rows
+from secateur.pruning.rows.row_values import column
+from secateur.pruning.rows.truth import possible_rows
 
 FPR = 0.01
 MOST_HASHED = 20_000_000  # keys: 160 MB of hashes in the driver, and a filter of 16 MiB with a rate of 4 %

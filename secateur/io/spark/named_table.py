@@ -42,6 +42,10 @@ _DETAILS = "# Detailed Table Information"
 _PART = re.compile(r"`(?:[^`]|``)+`|[^\s`.]+")
 _NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _COLLATIONS, _DEFAULT = '"__COLLATIONS"', '"EXISTS_DEFAULT"'  # metadata of columns
+_CHOOSING = re.compile(
+    r"\b(pathGlobFilter|modifiedBefore|modifiedAfter|recursiveFileLookup|ignoreCorruptFiles|ignoreMissingFiles)=",
+    re.IGNORECASE,
+)
 _HIVE_PARQUET = "ParquetHiveSerDe"  # of Hive's tables, which Spark reads by its own reader
 
 
@@ -128,10 +132,21 @@ def _quoted(name: str) -> str:
 
 
 def _of_parquet(spark: SparkSession, entry: CatalogEntry, rest: dict[str, Any]) -> ParquetDirectory:
+    _require_all_files(entry)
     columns = spark.table(entry.name).schema
     _require_plain(entry.name, columns)
     schema = arrow_schema(columns)
     return open_registered(entry.location, schema, _partitions(spark, entry, schema), **rest)
+
+
+def _require_all_files(entry: CatalogEntry) -> None:
+    """Raise UnsupportedTable for options of a table by which Spark leaves out some of its files, or finds more."""
+    options = _CHOOSING.search(entry.details.get("Storage Properties", ""))
+    if options is not None:
+        raise UnsupportedTable(
+            f"{entry.name} has the option {options[1]}, by which Spark chooses its files, and which is not read by the "
+            "table's name: open its directory, if need be with glob="
+        )
 
 
 def _require_plain(name: str, columns: StructType) -> None:

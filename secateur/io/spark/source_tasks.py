@@ -31,6 +31,7 @@ class Location:
     catalog: str | None
     moment: Moment
     index_location: str | None
+    glob: str | None = None
 
 
 @lru_cache(MOST_OPEN_TABLES)
@@ -45,6 +46,7 @@ def opened(at: Location) -> Table:
         schema=None,
         freshness=None,
         disk_cache=None,
+        glob=at.glob,
     )
 
 

@@ -56,7 +56,7 @@ from secateur.io.spark.worker import freeze_gc
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import quoted_name
-from secateur.pruning.rows import possible_rows
+from secateur.pruning.rows.truth import possible_rows
 
 LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by default and passes on
 __all__ = [

@@ -35,9 +35,14 @@ _NOT_TRIED_AGAIN = "Failed to flush response stream"
 PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is requested again
 
 
+def is_local(filesystem: pafs.FileSystem) -> bool:
+    """Return whether files are on a local disk, so that a read waits for no request."""
+    return isinstance(filesystem, pafs.LocalFileSystem)
+
+
 def gap_of(filesystem: pafs.FileSystem) -> int:
     """Return the maximum gap in bytes between ranges of a filesystem's file that are read together."""
-    return LOCAL_GAP if isinstance(filesystem, pafs.LocalFileSystem) else REMOTE_GAP
+    return LOCAL_GAP if is_local(filesystem) else REMOTE_GAP
 
 
 def files_at_once(filesystem: pafs.FileSystem) -> int:
@@ -45,7 +50,7 @@ def files_at_once(filesystem: pafs.FileSystem) -> int:
 
     Twice as many threads as cores take 15 % more time in all on a local disk: they wait for Python's lock.
     """
-    return LOCAL_FILES_AT_ONCE if isinstance(filesystem, pafs.LocalFileSystem) else REMOTE_FILES_AT_ONCE
+    return LOCAL_FILES_AT_ONCE if is_local(filesystem) else REMOTE_FILES_AT_ONCE
 
 
 def read_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int = LOCAL_GAP) -> list[View]:

@@ -25,8 +25,9 @@ from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, Invalid
 from secateur.index.model import StoredFile
 from secateur.io.storage.byte_ranges import READ_THREADS, fetch_ranges, gap_of
 from secateur.io.storage.conditional_put import create_object
-from secateur.io.storage.list_files import is_missing
+from secateur.io.storage.list_files import infos_with_versions, is_missing
 from secateur.io.storage.object_file import open_file
+from secateur.io.storage.object_listing import objects_in
 from secateur.io.storage.redaction import explained
 from secateur.io.storage.transfer import received, sent
 
@@ -58,13 +59,18 @@ class FileStore:
 
     def files(self, folder: str) -> list[StoredFile]:
         """Return the files of a folder by name; empty if there is none."""
+        objects = None if self.is_local else objects_in(self.filesystem, self._path(folder))
+        if objects is not None:
+            return [StoredFile(f"{folder}/{o.name}", o.size, o.modified, o.tag) for o in objects]
         selector = pafs.FileSelector(self._path(folder), allow_not_found=True)
         try:
-            infos = self.filesystem.get_file_info(selector)
+            infos, versions = infos_with_versions(self.filesystem, selector)
         except OSError as error:
             raise IndexFault(f"cannot list {self._path(folder)}: {explained(error)}") from None
         return [
-            StoredFile(f"{folder}/{info.base_name}", info.size, (info.mtime_ns or 0) / 1e9)
+            StoredFile(
+                f"{folder}/{info.base_name}", info.size, (info.mtime_ns or 0) / 1e9, str(versions.get(info.path, ""))
+            )
             for info in sorted(infos, key=lambda info: str(info.base_name))
             if info.type == pafs.FileType.File
         ]

@@ -202,12 +202,7 @@ def _looked_up(paths: Sequence[str]) -> _Listed:
 
 def _infos(filesystem: FileSystem, directory: str, whole: bool) -> _Listed:
     """List a directory of another filesystem."""
-    versions: dict[str, int] = {}
-    fsspec = fsspec_of(filesystem)
-    if fsspec is None:
-        infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=whole))
-    else:
-        infos, versions = _infos_of_fsspec(fsspec, directory, whole)
+    infos, versions = infos_with_versions(filesystem, pafs.FileSelector(directory, recursive=whole))
     files = [info for info in infos if info.type == pafs.FileType.File]
     modified = [info.mtime_ns or 0 for info in files]
     witness = [versions.get(info.path) or time for info, time in zip(files, modified, strict=True)]
@@ -215,9 +210,17 @@ def _infos(filesystem: FileSystem, directory: str, whole: bool) -> _Listed:
     return _Listed([info.path for info in files], [info.size for info in files], modified, witness, directories)
 
 
-def _infos_of_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs.FileInfo], dict[str, int]]:
-    """List as pyarrow's fsspec handler does, and also return the files' versions, which that leaves out."""
+def infos_with_versions(
+    filesystem: FileSystem, selector: pafs.FileSelector
+) -> tuple[list[pafs.FileInfo], dict[str, int]]:
+    """List as pyarrow does; also return the versions of fsspec's files by path, which its handler for them leaves out.
+
+    Raises OSError.
+    """
     versions: dict[str, int] = {}
+    fsspec = fsspec_of(filesystem)
+    if fsspec is None:
+        return filesystem.get_file_info(selector), versions
 
     class Telling(pafs.FSSpecHandler):  # type: ignore[misc]
         def _create_file_info(self, path: str, info: Mapping[str, Any]) -> pafs.FileInfo:
@@ -225,8 +228,7 @@ def _infos_of_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[paf
                 versions[path] = version
             return super()._create_file_info(path, info)
 
-    infos = Telling(fsspec).get_file_info_selector(pafs.FileSelector(directory, recursive=whole))
-    return infos, versions
+    return Telling(fsspec).get_file_info_selector(selector), versions
 
 
 def _gathered(parts: Sequence[_Listed], root: str, hidden: str = _HIDDEN) -> ListedFiles:

@@ -72,6 +72,7 @@ class Delivery:
     options: pa.StructArray  # (n_files,), reader options besides path and size
     open: Callable[[FileBlocks], FileRows]  # pickled if the reader is in another process
     at_once: int  # files that it pays to read at the same time
+    is_local: bool  # whether no read waits for a request, so that small files can be read one after the other
 
 
 def positions_in_file(row_count: np.ndarray, row_groups: Sequence[int], positions: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -18,9 +19,9 @@ from secateur.index.identity import listing_id
 from secateur.index.read.coverage import NamesOnly
 from secateur.index.zones import zonemap
 from secateur.io.tables.partitions import Partitions, null_counts
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.binding.resolve import left_to_spark
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
 METADATA = "_metadata"  # Spark's hidden column of files
@@ -159,6 +160,31 @@ def metadata_of(path: str, size: int) -> pa.StructScalar:
     """Return the known part of Spark's ``_metadata`` of a file."""
     known = [strings([_escaped(path.rpartition("/")[2])]), from_numpy(np.array([size]))]
     return pa.StructArray.from_arrays(known, fields=list(KNOWN_METADATA_FIELD.type))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class FileConstants(Mapping[str, pa.Scalar]):
+    """The columns that have one value in a file: those of its partition, and ``_metadata``, made when asked for."""
+
+    path: str
+    size: int
+    partition: Mapping[str, pa.Scalar]
+
+    def __getitem__(self, name: str) -> pa.Scalar:
+        return metadata_of(self.path, self.size) if self._is_metadata(name) else self.partition[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name == METADATA or name in self.partition
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((METADATA, *(name for name in self.partition if name != METADATA)))
+
+    def __len__(self) -> int:
+        return len(self.partition) + self._is_metadata(METADATA)
+
+    def _is_metadata(self, name: str) -> bool:
+        """Whether a name is that of Spark's column: a column of the partition hides it."""
+        return name == METADATA and METADATA not in self.partition
 
 
 def _constants(values: pa.Array) -> Zones:

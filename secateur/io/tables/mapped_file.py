@@ -21,6 +21,7 @@ from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
 from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.projection import absent, is_uuid, projected
+from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.values import ordered_kind
 
@@ -129,6 +130,10 @@ class MappedFile(ImmutableFile):
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a row group; see :meth:`read_selected`."""
         return self.read_selected((row_group,), fields)
+
+    def values_at_path(self, row_group: int, path: Path) -> Iterator[RowValues]:
+        """Raise NotInFile: of files whose columns are matched by field id, only Spark reads VARIANT."""
+        raise NotInFile(f"only Spark reads the VARIANT columns of {self.path}")
 
     def read_selected(
         self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None

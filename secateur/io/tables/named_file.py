@@ -14,6 +14,7 @@ from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.immutable_file import ImmutableFile
+from secateur.pruning.interval import RowValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,10 @@ class NamedFile(ImmutableFile):
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a row group: top-level columns, in the table's types."""
         return self.read_selected((row_group,), fields)
+
+    def values_at_path(self, row_group: int, path: Path) -> Iterator[RowValues]:
+        """Yield the values at a path into a VARIANT column on all rows of a row group."""
+        return self.source.values_at_path(row_group, path)
 
     def read_selected(
         self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None

@@ -64,9 +64,12 @@ def open_at(
     schema: pa.Schema | None,
     freshness: float | dt.timedelta | None,
     disk_cache: DiskCache | None,
+    glob: str | None = None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open the table at a location; see :func:`secateur.open_table`."""
     recognition = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
+    if glob is not None and recognition.format != DIRECTORY:
+        raise ValueError(f"leave out glob: the metadata of {_redacted(location)} says which files it has")
     _require_fitting(recognition.format, location, moment, schema, filesystem)
     if recognition.format == DELTA:
         from secateur.io.tables.delta.open import open_delta
@@ -104,7 +107,12 @@ def open_at(
         )
     if recognition.choice is not None:
         return open_chosen(
-            recognition.choice, index_location=index_location, schema=schema, freshness=freshness, disk_cache=disk_cache
+            recognition.choice,
+            index_location=index_location,
+            schema=schema,
+            freshness=freshness,
+            disk_cache=disk_cache,
+            glob=glob,
         )
     assert isinstance(location, str | os.PathLike), "every other object is a table of a library, or some files"
     return open_directory(
@@ -115,6 +123,7 @@ def open_at(
         freshness=freshness,
         disk_cache=disk_cache,
         look=recognition.look,
+        glob=glob,
     )
 
 
@@ -141,9 +150,14 @@ def _require_fitting(
         raise ValueError(f"{_redacted(location)} is a table of Parquet files, which has no snapshots to choose from")
 
 
-def as_table(source: Table | Source) -> Table:
-    """Return a table, opened by its location or from another library's object as by :func:`secateur.open_table`."""
+def as_table(source: Table | Source, glob: str | None = None) -> Table:
+    """Return a table, opened by its location or from another library's object as by :func:`secateur.open_table`.
+
+    Raises ValueError for a glob with a table that is open.
+    """
     if hasattr(source, "snapshot") and hasattr(source, "store"):
+        if glob is not None:
+            raise ValueError("glob= is for a table named by its location: give it to open_table()")
         return cast("Table", source)
     return open_at(
         source,
@@ -154,6 +168,7 @@ def as_table(source: Table | Source) -> Table:
         schema=None,
         freshness=None,
         disk_cache=None,
+        glob=glob,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -86,8 +86,11 @@ class TableSnapshot(Table, Protocol):
     def open_for_index(self, path: str) -> OpenedFile:
         """Open one file by its path, with columns named as in the index."""
 
-    def kept_manifests(self) -> bytes | None:
-        """Return what to store of the table's own metadata beside the index; None if there is nothing."""
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> tuple[Sequence[int], bytes | None] | None:
+        """Return what to store of the table's own metadata beside the index; None if there is nothing.
+
+        That is: which of the files from `before`, by name and size, to keep, and the bytes of one more, if any.
+        """
 
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how the rows of some files are read."""

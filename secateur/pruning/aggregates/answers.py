@@ -1,8 +1,9 @@
 """Answer aggregates from statistics where these are exact, and find the blocks that may improve on the best value.
 
 A block's statistics answer for its rows if all of them match and none is deleted: then it is complete. Its row count is
-exact, and so is its null count if known; :mod:`secateur.pruning.valued_bounds` says which bounds are values of the
-block, and :mod:`.sums` which sums are known. If it is known how many rows are deleted, COUNT(*) is known all the same.
+exact, and so is its null count if known; :mod:`secateur.pruning.bounds.valued_bounds` says which bounds are values of
+the block, and :mod:`.sums` which sums are known. If it is known how many rows are deleted, COUNT(*) is known all the
+same.
 
 So `live` says of n blocks how many rows each has that are not deleted, if all of these match: int64 of shape (n,), -1
 for a block that has to be read.
@@ -24,14 +25,14 @@ from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.aggregates.sums import Total, average_type, is_summed, known_sums, sum_type
+from secateur.pruning.bounds.valued_bounds import has_one_value, is_value
+from secateur.pruning.bounds.zones import unknown_zones
 from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.row_values import column
+from secateur.pruning.rows.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.valued_bounds import has_one_value, is_value
-from secateur.pruning.zones import unknown_zones
 from secateur.values import (
     Key,
     Keys,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning.row_values import values_of
+from secateur.pruning.rows.row_values import values_of
 from secateur.values import Keys, Kind, is_float, kind_of
 
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates.answers import Aggregate, Result, by_statistics, combined, over_rows
 from secateur.pruning.aggregates.null_counts import null_counts
-from secateur.pruning.arrow_texts import is_null
+from secateur.pruning.bounds.valued_bounds import has_one_value
+from secateur.pruning.bounds.zones import unknown_zones
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.row_values import column
+from secateur.pruning.rows.arrow_texts import is_null
+from secateur.pruning.rows.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.valued_bounds import has_one_value
-from secateur.pruning.zones import unknown_zones
 from secateur.values import Key, Keys, keys_of, kind_of, ordered_kind
 
 Group: TypeAlias = tuple[Key | None, ...]

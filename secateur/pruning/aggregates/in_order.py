@@ -35,6 +35,7 @@ from secateur.pruning.aggregates.answers import (
     combined,
 )
 from secateur.pruning.aggregates.distinct import DistinctValues
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.ordered_values import (
     ExactRows,
@@ -45,7 +46,6 @@ from secateur.pruning.ordered_values import (
 )
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.residual import Residuals
 from secateur.pruning.statistics import Blocks, Catalog, OrderedSegment, ValueEntries
 from secateur.values import Key, Keys, Kind, concatenate, float_key, is_float, scalar_of, sorted_distinct

@@ -24,7 +24,7 @@ from secateur.pruning.aggregates.groups import BlockGroups
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.aggregates.sums import KnownSums, Total, known_sums, sum_type
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.row_values import values_of
+from secateur.pruning.rows.row_values import values_of
 from secateur.pruning.statistics import Blocks
 from secateur.values import Keys, greatest_per_group, least_per_group
 

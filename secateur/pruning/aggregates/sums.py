@@ -15,10 +15,10 @@ import pyarrow as pa
 from secateur.errors import EvaluationError
 from secateur.pruning.aggregates.limbs import Limbs
 from secateur.pruning.aggregates.null_counts import null_counts
+from secateur.pruning.bounds.valued_bounds import has_one_value
+from secateur.pruning.bounds.zones import unknown_zones
 from secateur.pruning.predicate.bound import Field, sum_path
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.valued_bounds import has_one_value
-from secateur.pruning.zones import unknown_zones
 from secateur.values import INT64_MAX, INT64_MIN, keys_of, ordered_kind
 
 MOST_DIGITS = 38  # of a decimal

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secateur.pruning.bounds.zones import Gaps, Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.statistics import Numbered
-from secateur.pruning.zones import Gaps, Zones
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import fully_matching, survives
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.conjuncts import alive, conjuncts
 from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.explain.causes import Answers, answers_of, evidence_in
 from secateur.pruning.explain.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
 from secateur.pruning.explain.replaced_zones import without_gaps, without_zones
-from secateur.pruning.outcomes import fully_matching, survives
 from secateur.pruning.predicate.bound import (
     Field,
     Leaf,
@@ -30,7 +31,6 @@ from secateur.pruning.stages.files import evidence_of_files
 from secateur.pruning.stages.pages import may_match_in_pages
 from secateur.pruning.stages.survivors import evaluate_with
 from secateur.pruning.statistics import Blocks, Catalog
-from secateur.pruning.zones import Zones
 from secateur.values import concatenate, kind_of
 
 SAMPLE = 1 << 12  # blocks whose bounds are compared, to decide whether a column is clustered

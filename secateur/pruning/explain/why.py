@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.evaluate import all_leaf_outcomes
 from secateur.pruning.interval import key_range
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.operands import literal_of
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, Operand, children, fields

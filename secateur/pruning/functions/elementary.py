@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from secateur.pruning.bounds.outcomes import NULL
 from secateur.pruning.functions.casts import cast
 from secateur.pruning.functions.types import is_numeric
 from secateur.pruning.interval import Argument, Function, Interval, Rule, constant, keys_of_numbers, numbers, strict
-from secateur.pruning.outcomes import NULL
 
 Values = Callable[[np.ndarray], np.ndarray]
 Ends = tuple[np.ndarray, np.ndarray]

@@ -14,12 +14,12 @@ from functools import reduce
 
 import pyarrow as pa
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions import text_kernels
 from secateur.pruning.functions.text import anything
 from secateur.pruning.functions.types import is_integer
 from secateur.pruning.interval import Argument, Function, OnRows, Rule, key_range
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, prefix_successor
 
 _JOINED = OnRows(text_kernels.joining)

@@ -18,13 +18,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.arrow_texts import is_utf8
+from secateur.pruning.bounds.outcomes import NULL
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.text import anything
 from secateur.pruning.functions.text_kernels import only
 from secateur.pruning.interval import Argument, Function, Interval, OnRows, RowValues
-from secateur.pruning.outcomes import NULL
 from secateur.pruning.predicate.patterns.substrings import MOST_ALTERNATIVES, Alternatives, Substring
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.rows.arrow_texts import is_utf8
 
 Step: TypeAlias = str | int  # the name of an object's member, or the index of a list's item
 

@@ -11,8 +11,8 @@ from functools import reduce
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import NULL
 from secateur.pruning.interval import Function, Interval, widened
-from secateur.pruning.outcomes import NULL
 
 
 def null_on_error(plain: Function, name: str, *, certain: bool = True, keeps_order: bool = True) -> Function:

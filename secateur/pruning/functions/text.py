@@ -13,13 +13,13 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.outcomes import NULL
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions import text_kernels as kernels
 from secateur.pruning.interval import Argument, Function, Interval, OnRows, Rule, keys_of_numbers, strict
-from secateur.pruning.outcomes import NULL
 from secateur.pruning.predicate.patterns.letter_case import lowered_letters
 from secateur.pruning.predicate.patterns.plain_regex import plain_text
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, byte_matrix, constant_keys, greatest_keys, prefix_successor
 
 TRIMS = ("trim", "ltrim", "rtrim")  # trim spaces at both ends, at the start, at the end

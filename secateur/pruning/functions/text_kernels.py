@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning.arrow_texts import is_ascii, is_null, is_utf8
 from secateur.pruning.interval import OnRows, RowValues
 from secateur.pruning.predicate.patterns.letter_case import (
     has_doubtful,
@@ -22,6 +21,7 @@ from secateur.pruning.predicate.patterns.letter_case import (
     lowered_texts,
     uppered_texts,
 )
+from secateur.pruning.rows.arrow_texts import is_ascii, is_null, is_utf8
 
 Change: TypeAlias = Callable[[pa.Array], pa.Array]
 Values: TypeAlias = Sequence[pa.Array | pa.Scalar]

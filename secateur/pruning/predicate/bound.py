@@ -13,14 +13,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from secateur.pruning.bounds.key_tuples import KeyTuples
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.interval import Function
-from secateur.pruning.key_tuples import KeyTuples
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
 from secateur.pruning.predicate.patterns.substrings import Alternatives
 from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest
 from secateur.pruning.predicate.trees import Node, joined, preorder
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, kind_of
 
 # ---- operands --------------------------------------------------------------------------------------------------------

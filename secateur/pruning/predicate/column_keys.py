@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field, Missing, TextMatch, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind, ordered_kind
 
 

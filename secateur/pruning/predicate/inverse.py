@@ -16,10 +16,10 @@ from operator import is_
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.interval import Function, Interval, at_least, constant, key_range, points
 from secateur.pruning.predicate.bound import Apply, Constant, Field, Operand
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, integer_keys, keys_of, least_key, ordered_kind, successor
 
 _WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # likely numbers, days, instants

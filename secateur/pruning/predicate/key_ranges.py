@@ -1,8 +1,8 @@
 """What a predicate implies for sort key tuples: byte ranges that contain the tuple of every matching row.
 
-Conditions on the leading columns of a key fix a prefix of its bytes (:mod:`secateur.pruning.key_bytes`). So ``a = 5 AND
-b >= 50`` gives one range from (5, 50) to the end of (5, ...), and a block with tuples from (5, 90) to (6, 10) holds no
-row of ``a = 5 AND b = 50``, although its values of a are 5 and 6 and those of b may be anything.
+Conditions on the leading columns of a key fix a prefix of its bytes (:mod:`secateur.pruning.bounds.key_bytes`). So
+``a = 5 AND b >= 50`` gives one range from (5, 50) to the end of (5, ...), and a block with tuples from (5, 90) to
+(6, 10) holds no row of ``a = 5 AND b = 50``, although its values of a are 5 and 6 and those of b may be anything.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
-from secateur.pruning import rangeset
-from secateur.pruning.key_bytes import AFTER_VALUES, VALUE, Component
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.key_bytes import AFTER_VALUES, VALUE, Component
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.column_keys import ColumnKeys, keys_where
 from secateur.pruning.predicate.nodes import And, Is, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Kind, kind_of, least_key, prefix_successor, successor
 
 MOST_INTERVALS = 512  # for example a year of days; comparing a million blocks with this many takes 0.2 s

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Operand, Within, is_repeatable
 from secateur.pruning.predicate.nodes import And, Is, Not, Opaque, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, preorder, unrolled
-from secateur.pruning.rangeset import RangeSet
 
 
 def rewrite(predicate: Predicate) -> Predicate:

@@ -1,4 +1,4 @@
-"""Paths into VARIANT: the values that Spark reads there as one type are an expression that statistics alone know.
+"""Paths into VARIANT: the values that Spark reads there as one type are an expression that statistics and indexes know.
 
 Its path is that of an indexed expression, then ``variant``, the type, n, the n names of the VARIANT column, and the
 names that lead to the value.
@@ -44,6 +44,11 @@ def names_of(path: Path) -> Path:
     return path[_begin(path) :]
 
 
+def type_name_of(path: Path) -> str:
+    """Return the type, named as in SQL, as which the value is read."""
+    return path[_MARK + 1]
+
+
 def _begin(path: Path) -> int:
     return _MARK + 3 + int(path[_MARK + 2])
 
@@ -54,6 +59,13 @@ def names_in(text: str) -> Path | None:
     if match is None:
         return None
     return tuple(step[1:] if step.startswith(".") else step[2:-2] for step in re.findall(_STEP, match[1]))
+
+
+def has_variant(type_: pa.DataType) -> bool:
+    """Return whether a type is a VARIANT, or a struct with one."""
+    if not pa.types.is_struct(type_):
+        return False
+    return is_variant(type_) or any(has_variant(child.type) for child in type_)
 
 
 def is_variant(struct: pa.StructType) -> bool:

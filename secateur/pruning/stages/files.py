@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import TRUE
 from secateur.pruning.conjuncts import alive
-from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Leaf, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions

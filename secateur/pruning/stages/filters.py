@@ -8,12 +8,12 @@ from functools import partial, reduce
 
 import numpy as np
 
-from secateur.pruning.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Leaf, Within, leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import questions
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, SurvivingSegments
 from secateur.pruning.statistics import Catalog

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secateur.pruning.bounds.rangeset import RangeSet, between
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.order import VALUES, Boundary, OrderColumn, earlier, zones_in
 from secateur.pruning.ordered_values import (
@@ -30,7 +31,6 @@ from secateur.pruning.ordered_values import (
     ranges_of,
     split,
 )
-from secateur.pruning.rangeset import RangeSet, between
 from secateur.pruning.residual import residuals_of
 from secateur.pruning.row_ranges import RowRanges, intersection, rows_of_blocks, whole_blocks
 from secateur.pruning.stages.survivors import Query, Survivors

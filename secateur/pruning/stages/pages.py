@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
@@ -19,7 +20,6 @@ from secateur.pruning.report import counted
 from secateur.pruning.row_ranges import RowRanges, intersection
 from secateur.pruning.stages.survivors import PageCounts, Query, Survivors
 from secateur.pruning.statistics import Blocks, Pages, Statistics
-from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of, runs_of
 from secateur.values import sorted_distinct
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from secateur.pruning.outcomes import survives
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.predicate.bound import Leaf
 from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, Survivors, evaluate_refuted

@@ -13,12 +13,12 @@ from functools import partial, reduce
 
 import numpy as np
 
-from secateur.pruning.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Leaf, Within, leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import Ranges, Values, questions
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.row_ranges import RowRanges, coarsened, intersection, union, whole_blocks
 from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.statistics import Blocks, Catalog

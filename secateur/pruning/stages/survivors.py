@@ -10,9 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import TRUE, fully_matching
 from secateur.pruning.evaluate import fold, leaf_outcomes, may_fail
 from secateur.pruning.order import Boundary, Fronts, Order
-from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate

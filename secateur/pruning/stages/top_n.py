@@ -29,6 +29,7 @@ from dataclasses import replace
 import numpy as np
 
 from secateur.pruning.aggregates.null_counts import null_counts
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.order import (
     Boundary,
     Fronts,
@@ -41,7 +42,6 @@ from secateur.pruning.order import (
     zones_in,
 )
 from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
-from secateur.pruning.zones import Zones
 
 
 def is_ordered(query: Query) -> bool:

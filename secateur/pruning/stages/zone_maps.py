@@ -8,9 +8,9 @@ from textwrap import shorten
 
 import numpy as np
 
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
 from secateur.pruning.evaluate import may_match
-from secateur.pruning.outcomes import survives
 from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate

@@ -28,8 +28,8 @@ from secateur.index.filters import transpose
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.pruning.bounds.outcomes import TRUE, survives
 from secateur.pruning.evaluate import fold, leaf_outcomes
-from secateur.pruning.outcomes import TRUE, survives
 from secateur.pruning.predicate.bound import Leaf, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions
@@ -42,7 +42,7 @@ from tests.support.drawn.circumstances import Circumstances, Kept, circumstances
 from tests.support.drawn.random_filters import KINDS, asked_of
 from tests.support.drawn.random_index import Index, make_index, refreshed
 from tests.support.drawn.strategies import connected
-from tests.support.profiles import examples, sweep
+from tests.support.profiles import examples, sweep, takes_seconds
 from tests.support.stores.filter_files import Cuts, without_bands
 from tests.support.tables import WriteTable, write_file
 
@@ -458,6 +458,7 @@ def test_c01_blocks_whose_filters_cannot_be_read_are_kept(
     assert not sec.verify_index(sec.open_table(str(lake))).sound
 
 
+@takes_seconds
 @harms
 def test_c04_one_broken_file_costs_the_blocks_of_its_bloom_matrix(lake: Path, harm: Callable[[Path], None]) -> None:
     """One at a time: no row, and no block of another bloom matrix; each of the three matrices of users is missed."""
@@ -624,6 +625,7 @@ def test_c17_zeros_and_nans_are_found_as_one(write_table: WriteTable, kind: str)
         assert files_of(root, f"{column} = 1") == {"one.parquet"}
 
 
+@takes_seconds
 @pytest.mark.parametrize("kind", ["bloom", "postings"])
 @pytest.mark.parametrize(
     ("narrow", "wide", "literals"),

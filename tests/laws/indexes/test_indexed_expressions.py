@@ -18,13 +18,13 @@ from secateur.errors import EvaluationError, InvalidOption, UnknownColumn
 from secateur.index.build.tasks import run_in_process
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.maintain.audit import compared
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
 from secateur.pruning.predicate.indexed.upper_by_lower import lower_of_upper
 from secateur.values import Kind
 from tests.support.checks.laws import check_table
 from tests.support.checks.oracle import by_row_id
 from tests.support.drawn.text_expressions import quoted
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.tables import write_file
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def _has_value(root: Path, predicate: str) -> bool:
     return True
 
 
+@takes_seconds
 @examples(8, shrink=False)
 @given(table=tables(), drawn=st.lists(conditions(), min_size=6, max_size=6))
 def test_an_index_that_lives_on_says_what_the_rows_say(

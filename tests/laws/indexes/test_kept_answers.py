@@ -26,7 +26,7 @@ from secateur.io.scan.kept.answers import BYTES_VARIABLE, DIRECTORY_VARIABLE
 from tests.support.drawn.row_histories import HISTORIES
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.formats.iceberg_deletes import delete_positions
-from tests.support.profiles import by_profile, examples
+from tests.support.profiles import by_profile, examples, takes_seconds
 from tests.support.small_lake import (
     STEPS,
     Lake,
@@ -95,6 +95,7 @@ def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[Step]) -
         ask_between_changes(lake_of_chance(Path(root) / "lake", seed), steps, repeated=3)
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", by_profile(quick=range(2), full=range(20), nightly=range(200), fast=range(1)))
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_tables_with_deletes_and_snapshots(tmp_path: Path, kept: Path, kind: str, seed: int) -> None:

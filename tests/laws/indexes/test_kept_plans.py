@@ -26,7 +26,7 @@ from secateur.io.scan.planning import plan_scan
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.scan import Scan
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.small_lake import PREDICATES, Lake, ids, lake_of_chance, lake_of_evens
 from tests.support.stores.local_build import index_here
 
@@ -259,6 +259,7 @@ def test_a_kept_plan_says_so(lake: Lake) -> None:
     assert again.report.planning_seconds < 60 and again.report.metrics().keys() == first.report.metrics().keys()
 
 
+@takes_seconds
 def test_another_process_makes_the_same_plan(lake: Lake) -> None:
     """After each of some changes."""
     program = (

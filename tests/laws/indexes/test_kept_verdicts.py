@@ -28,7 +28,7 @@ from secateur.io.scan.kept.verdicts import keeping_verdicts
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.small_lake import (
     PREDICATES,
     SCHEMA,
@@ -175,6 +175,7 @@ def asking(lake: Lake, predicates: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
+@takes_seconds
 def test_really_in_other_processes(lake: Lake, kept: Path) -> None:
     """Two write at once; what a third finds there is true, and the same as here."""
     odd = [f"i = {value}" for value in range(1, 20, 2)]

@@ -25,7 +25,7 @@ from secateur.pruning.stages import first_rows
 from secateur.scan import Scan
 from tests.support.drawn.low_limits import LOWERED, low_limits
 from tests.support.ordered_lake import IN_ORDER, VALUES, leaves, limits, ordered_lake, predicates, rank, small
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.row_lake import Asked, Row, RowLake, lakes_below
 
 everything = Asked("true", lambda row: True)
@@ -111,6 +111,7 @@ builds = st.builds(
 )
 
 
+@takes_seconds
 @examples(100, shrink=False)
 @given(st.integers(0, 10**6), st.integers(1, 3), builds, st.lists(conditions, min_size=1, max_size=4))
 def test_c35_aggregates_are_those_of_plain_python(
@@ -202,6 +203,7 @@ def test_first_rows_are_those_of_plain_python(
             check_first_rows(made, condition, order, limit)
 
 
+@takes_seconds
 @examples(40, shrink=False)
 @given(st.integers(0, 10**6), builds, st.lists(conditions, min_size=3, max_size=6))
 def test_c05_aggregates_stay_true_over_time(

@@ -26,7 +26,7 @@ from secateur.io.tables.table import Table
 from secateur.pruning.report import counted
 from secateur.scan import Scan
 from tests.support.drawn.row_histories import HISTORIES
-from tests.support.profiles import by_profile, examples
+from tests.support.profiles import by_profile, examples, takes_seconds
 from tests.support.small_lake import (
     STEPS,
     Lake,
@@ -60,6 +60,7 @@ def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[Step], *
         ask_between_changes(lake_of_chance(Path(root) / "lake", seed), steps, repeated=2)
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", by_profile(quick=range(2), full=range(20), nightly=range(200), fast=range(1)))
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_tables_with_deletes_and_snapshots(tmp_path: Path, kind: str, seed: int) -> None:

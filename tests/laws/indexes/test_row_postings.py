@@ -29,7 +29,7 @@ from secateur.index.read import row_lookup
 from secateur.pruning.stages import rows as rows_stage
 from secateur.scan import Scan
 from tests.support.drawn.low_limits import LOWERED, low_limits
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.row_lake import Asked, Row, RowLake, Truth, both, combined, either, lakes_below, negated, of_column
 
 TEXTS = ("", "a", "b", "A", "é", "longer than eight bytes")
@@ -200,6 +200,7 @@ def lowered(text: str) -> set[str]:
     return {text.lower(), turkish.lower(), text.replace("\u00cc", "i\u0307\u0300").lower()}
 
 
+@takes_seconds
 @examples(100, shrink=False)
 @given(
     st.lists(st.lists(st.none() | st.text("iIaé\u0130\u0131\u00ccß", max_size=4), max_size=20), min_size=1, max_size=4),

@@ -38,15 +38,15 @@ import pytest
 import secateur as sec
 from secateur.errors import SecateurError
 from secateur.io.spark.file_reader import spark_schema
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.functions import types
 from secateur.pruning.functions.registry import RULES
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Comparison, Duration, Expression, Predicate, children
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.bound_form import bound_form
 from tests.support.checks.oracle import ask
 

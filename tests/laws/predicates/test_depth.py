@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
+from secateur.pruning.bounds.outcomes import TRUE
 from secateur.pruning.evaluate import evaluate, may_match
-from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import everything_in, is_supported
 from secateur.pruning.predicate.nodes import Or, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.expression_checks import (
     Asked,
     Groups,
@@ -43,7 +43,7 @@ from tests.support.checks.expression_checks import (
 from tests.support.checks.naive_outcomes import naive_outcomes
 from tests.support.checks.oracle import ask
 from tests.support.drawn import expressions
-from tests.support.profiles import examples, sweep
+from tests.support.profiles import examples, sweep, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,6 +140,7 @@ def test_absurd_depth_is_an_error_of_ours(template: str) -> None:
     assert sys.getrecursionlimit() == before
 
 
+@takes_seconds
 def test_long_chains_of_operators_are_wide_and_not_deep() -> None:
     column = sec.col("id")
     either = functools.reduce(operator.or_, [column == i for i in range(3000)])

@@ -19,9 +19,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from secateur.io.spark.file_reader import spark_schema
-from secateur.pruning import outcomes as sets
+from secateur.pruning.bounds import outcomes as sets
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind, operand_of
 from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder
@@ -30,7 +30,7 @@ from secateur.pruning.predicate.bound import Tested as Condition
 from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.expression_checks import (
     ROWS,
     SINGLE,

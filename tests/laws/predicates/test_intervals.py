@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.functions import clocks, durations
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Interval, constant, points
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind, bound_by
 from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Unsupported, leaves
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from secateur.values import Keys, Kind
 from tests.support.checks.oracle import ask
 from tests.support.profiles import sweep

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import EvaluationError, InvalidOption
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
 from secateur.pruning.functions.json_text import path_of, substrings_of, values_at
 from secateur.values import Kind
 from tests.support.checks.laws import check_table

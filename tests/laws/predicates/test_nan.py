@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.zones import zonemap
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from tests.support.drawn.strategies import connected
 
 NAN = math.nan

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.patterns.regular_expressions import is_plain
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import matching_rows
+from secateur.pruning.rows.truth import matching_rows
 from tests.support.profiles import examples
 
 TEXTS = st.lists(st.none() | st.text("ab1_ \né", max_size=6), max_size=8)

@@ -8,14 +8,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.joined_text import RULES, digits
 from secateur.pruning.interval import Argument
 from secateur.pruning.predicate.binding.constants import pad_to
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.substrings import alternatives_of, in_bytes
 from secateur.pruning.predicate.patterns.trimming import untrimmed
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, keys_of
 
 TEXTS = st.text("ab é", max_size=5)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.io.spark.version import IS_3
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import left_to_spark
 from secateur.pruning.predicate.patterns.java_regex import Untranslatable, translated
@@ -24,7 +24,7 @@ from secateur.pruning.predicate.patterns.letter_case import (
     uppered_texts,
 )
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.oracle import ask
 from tests.support.drawn.text_expressions import expressions, likes, quoted
 from tests.support.profiles import FULL, examples

@@ -172,6 +172,24 @@ def test_an_index_survives_deletes_and_covers_what_was_there(table: LoggedTable)
     assert sec.verify_index(handle).sound
 
 
+def test_plans_are_audited_explained_and_advised_on(table: LoggedTable) -> None:
+    """Over deleted rows and a file without an entry; and the index may be moved together and cleaned up."""
+    handle = sec.open_table(table.directory)
+    sec.build_index(handle, sort_key=["rid"], segment_blocks=2)
+    table.append(numbered(30, 40))
+    plan = sec.prune(handle, "rid IN (12, 15, 33) AND s > 'text'", strict=True, audit=1.0)
+    assert plan.report.audit is not None and plan.report.audit.blocks == plan.report.audit.excluded > 0
+    assert "deletes" in plan.explain()
+    assert sorted(plan.to_arrow(["rid"])["rid"].to_pylist()) == [12, 33]
+    advice = sec.advise(handle, ["s = 'text 3'"])
+    assert {proposal.column for proposal in advice.proposals} == {"s"}, advice
+    sec.refresh_index(handle, postings=["s"])
+    sec.optimize_index(handle)
+    assert sec.vacuum_index(handle, grace_seconds=0)
+    assert ids(handle, "s = 'text 3'") == [i for i in [*LIVE, *range(30, 40)] if i % 7 == 3]
+    assert sec.verify_index(handle).sound
+
+
 def test_an_index_of_an_empty_table_grows_with_it(tmp_path: Path) -> None:
     made = LoggedTable(tmp_path / "t", SCHEMA)
     handle = sec.open_table(made.directory)

@@ -16,6 +16,7 @@ import pytest
 import secateur as sec
 from conformance.delta_log import Action, metadata, schema_text
 from tests.support.formats.delta_tables import LoggedTable
+from tests.support.profiles import takes_seconds
 
 DAYS = [dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2026, 3, 1)]
 NUMBERS = [-128, -1, 0, 7, 127]
@@ -92,6 +93,7 @@ def require_all_rows(handle: Any, held: pa.Table, values: list[Any]) -> None:
             assert sorted(plan.to_arrow(["rid"])["rid"].to_pylist()) == wanted, (predicate, plan.explain())
 
 
+@takes_seconds
 @pytest.mark.parametrize(("before", "old", "after", "new"), WIDENED)
 def test_c13_columns_that_widen(
     tmp_path: Path, before: pa.DataType, old: list[Any], after: pa.DataType, new: list[Any]

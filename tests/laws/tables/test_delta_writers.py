@@ -15,7 +15,7 @@ import pytest
 import secateur as sec
 from secateur.errors import TableNotFound, UnknownSnapshot
 from tests.support.checks import oracle
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, takes_seconds
 
 SEEDS = by_profile(quick=range(4), full=range(20), nightly=range(200), fast=range(1))
 STEPS = 8
@@ -132,6 +132,7 @@ def agrees(handle: Any, model: pa.Table, about: object, **options: Any) -> None:
         assert plan.count() == expected.total(), (predicate, about)
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_state_is_read_as_its_writer_reads_it(tmp_path: Path, seed: int) -> None:
     """Without an index, with a stale one, and with one that is kept in order; now and in the past."""
@@ -167,6 +168,19 @@ def test_statistics_prune_files(tmp_path: Path) -> None:
     for predicate in ("a = 2", "s = 's2'", "t = TIMESTAMP '2020-01-03T00:00:00Z'", "x < 0.5", "a IN (1)"):
         plan = sec.prune(handle, predicate)
         assert plan.report.stages[0].name == "files" and plan.report.stages[0].after.files == 1, predicate
+
+
+def test_c8_columns_beyond_those_with_statistics(tmp_path: Path) -> None:
+    """A log has statistics of the first 32 columns: of the others bounds and NULL counts are unknown, and not none."""
+    for i in range(3):
+        data = pa.table({f"c{j:02}": pa.array([i, None if i == 1 else i + 1], pa.int64()) for j in range(34)})
+        deltalake.write_deltalake(str(tmp_path), data, mode="append")
+    handle = sec.open_table(tmp_path)
+    for column, files in (("c00", 1), ("c31", 1), ("c32", 3), ("c33", 3)):
+        for predicate, values in ((f"{column} = 0", [0]), (f"{column} IS NULL", [None]), (f"{column} > 2", [3])):
+            plan = sec.prune(handle, predicate)
+            assert plan.to_arrow([column])[column].to_pylist() == values
+            assert plan.report.stages[0].after.files == files, predicate
 
 
 def test_a_vacuumed_file_is_missed_by_name(tmp_path: Path) -> None:

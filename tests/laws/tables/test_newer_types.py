@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import secateur as sec
 from secateur.errors import InvalidOption, UnknownColumn, UnsupportedPredicate, UnsupportedTable
+from secateur.io.parquet import variant_reader
+from secateur.io.scan.audit_findings import AuditFindings
+from secateur.io.scan.opened_table import open_snapshot_of
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.maintain.audit import compared
+from secateur.pruning.interval import RowValues
+from secateur.pruning.report import Faults
 
 BLOCK = 2048  # rows, the fewest of a row group that DuckDB writes
 ROWS = 3 * BLOCK
@@ -105,13 +115,76 @@ def test_an_index_keeps_the_bounds_at_a_path_that_is_named(tmp_path: Path) -> No
     assert proposed not in sec.prune(table, asked[0], strict=True).explain()
 
 
+def test_c56_filters_of_a_path_hold_every_value_however_files_shred_it(tmp_path: Path) -> None:
+    """Integers and texts as another writer shreds them; in the last file both, and odd ones, in each of its blocks."""
+    shapes = ["""'{"user":' || (i * 7919 % 5000) || '}'""", """'{"user":"' || (i * 7919 % 5000) || '"}'"""]
+    shapes.append("""CASE i % 4 WHEN 0 THEN '{"user":' || i || '}' WHEN 1 THEN '{"user":"' || i || '"}'
+        WHEN 2 THEN '[7]' ELSE '{"user":{"x":7}}' END""")
+    for i, shape in enumerate(shapes):
+        write(tmp_path / f"{i}.parquet", f"SELECT ({shape})::JSON::VARIANT payload, (i + {i * ROWS})::BIGINT id")
+    table = sec.open_table(tmp_path)
+    kinds = {"payload:user::int": "rows", "payload:user::string": "blocks"}
+    sec.build_index(table, bloom=list(kinds), postings=kinds, gaps=["payload:user::int"])
+    findings = audited(table)
+    assert (findings.faults, findings.skipped) == ([], [])
+    assert findings.values > 2 * ROWS
+    places = [7 * pow(7919, -1, 5000) % 5000, 4000 * pow(7919, -1, 5000) % 5000]  # where 7 and 4000 stand
+    for number, place in zip((7, 4000), places, strict=True):
+        holders = {(f, row // BLOCK) for f in (0, 1) for row in range(place, ROWS, 5000)}
+        mixed = {(2, group) for group in range(ROWS // BLOCK)}
+        for condition, wanted in {
+            f"payload:user::string = '{number}'": holders | mixed,
+            f"try_variant_get(payload, '$.user', 'int') = {number}": holders - {(1, g) for g in range(3)} | mixed,
+        }.items():
+            blocks = sec.prune(table, condition, strict=True).blocks
+            kept = {(int(row["file"][0]), row["row_group"]) for row in blocks.to_pylist()}
+            texts = {(1, group) for group in range(ROWS // BLOCK)} if "int" in condition else set()
+            assert kept == wanted | texts, condition
+
+
+def test_c56_an_audit_compares_what_an_index_keeps_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "a.parquet", """SELECT ('{"user":' || (i * 7919 % 5000) || '}')::JSON::VARIANT payload, i id""")
+    table = sec.open_table(tmp_path)
+    sec.build_index(table, bloom=["payload:user::int"], postings={"payload:user::int": "rows"})
+    plain = variant_reader.values_at
+
+    def others(*asked: Any) -> RowValues:
+        values = plain(*asked)
+        return RowValues(pc.add(values.values, pa.scalar(10_000, pa.int32())), values.unknown)
+
+    assert audited(table).faults == []
+    monkeypatch.setattr(variant_reader, "values_at", others)
+    wrong = {fault.statistic for fault in audited(table).faults}
+    assert {"the lower bound", "the upper bound", "the filter (bloom)", "the filter (postings)"} <= wrong
+
+
+def test_advice_and_reports_pass_over_what_only_spark_reads(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", """SELECT ('{"user":' || (i * 7919 % 5000) || '}')::JSON::VARIANT payload, i id""")
+    table = sec.open_table(tmp_path)
+    advice = str(sec.advise(table, ["payload:user::int = 7 AND id < 3000", "id = 7"]))
+    assert "payload:user::int = 7 AND id < 3000: 2 blocks" in advice
+    assert "only Spark can tell the least" in advice
+    sec.build_index(table, bloom=["payload:user::int"])
+    report = str(sec.report_index(table))
+    assert "bloom" in report
+    assert "payload.metadata" not in report
+
+
+def audited(table: ParquetDirectory) -> AuditFindings:
+    """What an audit of all blocks finds, in this process."""
+    opened = open_snapshot_of(table, dt.UTC, Faults())
+    findings, blocks = compared(opened, lambda work, n: work(range(n)), lambda blocks: 1, 1.0, 7, lambda *step: None)
+    assert findings.blocks == blocks > 0
+    return findings
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bloom": ["payload:user::string"]}, "only Spark reads the values of VARIANT. Name it in zone_map"),
-        ({"gaps": ["payload:user::int"]}, "gaps cannot be kept of CAST"),
+        ({"bloom": ["payload:user"]}, "is VARIANT: name the type"),
+        ({"postings": {"payload:user::string": "ordered"}}, "ordered postings are kept of columns"),
         ({"zone_map": ["lower(payload:user::string)"]}, "only Spark can evaluate it"),
-        ({"zone_map": ["payload:user"]}, "only Spark reads the values of VARIANT"),
+        ({"zone_map": ["payload:user"]}, "is VARIANT: name the type"),
         ({"zone_map": ["payload:items[0]::int"]}, "only Spark reads the values of VARIANT"),
     ],
 )

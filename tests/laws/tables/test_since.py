@@ -21,7 +21,7 @@ from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.report import Faults
 from tests.support.drawn.row_histories import APPEND, HISTORIES, RowHistory
 from tests.support.formats.iceberg_tables import new_history
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, takes_seconds
 
 SEEDS = by_profile(quick=range(2), full=range(25), nightly=range(250), fast=range(1))
 STEPS = 9
@@ -67,6 +67,7 @@ def check(history: RowHistory, commit: int, predicate: str) -> None:
     assert len(affected.whole) == of_all.report.since.files, said
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_rows_after_any_snapshot_of_a_history(tmp_path: Path, kind: str, seed: int) -> None:
@@ -83,6 +84,7 @@ def test_rows_after_any_snapshot_of_a_history(tmp_path: Path, kind: str, seed: i
         check(history, commit, history.draw.choice(list(PREDICATES)))
 
 
+@takes_seconds
 @pytest.mark.parametrize("kind", HISTORIES)
 def test_of_appends_the_new_rows_are_those_of_now_without_those_of_then(tmp_path: Path, kind: str) -> None:
     """A pipeline that goes on from its plan's snapshot sees every row once."""
@@ -109,6 +111,7 @@ ASKED = {
 }
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", SEEDS)
 def test_some_files_of_a_table_are_pruned_as_they_are_among_all(catalog: Catalog, seed: int) -> None:
     """C28: with partition values, bounds and specs of the chosen files, none of the others'."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from tests.support.enabled_session import SWITCH, enabled, plan_of, pruning, require_same
+from tests.support.enabled_session import SWITCH, enabled, plan_of, pruning, require_same, settings
 from tests.support.formats.iceberg_spark import metadata_file
 from tests.support.profiles import examples
 
@@ -29,19 +29,6 @@ SPLIT = "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled"
 DYNAMIC = "spark.sql.optimizer.dynamicPartitionPruning."
 EVERY_JOIN = {f"{DYNAMIC}reuseBroadcastOnly": "false", f"{DYNAMIC}useStats": "false"}
 EVERY_JOIN |= {f"{DYNAMIC}fallbackFilterRatio": "1000"}  # values of a join filter without a broadcast
-
-
-@contextmanager
-def settings(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
-    """The session with other settings."""
-    before = {key: spark.conf.get(key, None) for key in chosen}
-    for key, value in chosen.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, was in before.items():
-            spark.conf.unset(key) if was is None else spark.conf.set(key, was)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +108,22 @@ def test_groups_are_pruned_and_nothing_is_shuffled(iceberg: SparkSession, tables
     assert [shuffles(iceberg, query, pruned=pruned) for pruned in (True, False)] == [0, 0]
     kept, all_ = map(int, pruning(iceberg.sql(query))[0].split(" of "))
     assert kept < all_
+
+
+def test_a_directory_is_joined_with_groups(iceberg: SparkSession, tables: None, tmp_path: Path) -> None:
+    """Both sides say what they are grouped by."""
+    spark = iceberg
+    spark.sql(f"CREATE TABLE parts USING parquet PARTITIONED BY (part) LOCATION '{tmp_path}' AS SELECT * FROM {LEFT}")
+    sec.build_index(sec.open_table(str(tmp_path)), sort_key=["id"])
+    query = f"SELECT a.id, b.uid FROM parts a JOIN {RIGHT} b ON a.part = b.part AND a.id = b.id WHERE b.uid < 400"
+    try:
+        with settings(spark, {"secateur.grouping": "true"}):
+            require_same(spark, query)
+            require_same(spark, query.replace("JOIN", "FULL JOIN"))
+            assert shuffles(spark, query, pruned=True) == 0
+        assert shuffles(spark, query, pruned=True) > 0
+    finally:
+        spark.sql("DROP TABLE parts")
 
 
 @pytest.mark.parametrize("splits", [False, True])

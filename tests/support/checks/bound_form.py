@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.interval import numbers
 from secateur.pruning.predicate.bound import (
     Apply,
@@ -27,7 +28,6 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.patterns.text_tests import OnlySpark
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, is_float, least_key
 
 EPOCH = dt.datetime(1970, 1, 1)

@@ -14,11 +14,11 @@ import pyarrow as pa
 from secateur.index.model import OF_ROWS
 from secateur.index.read.blocks import LOOSE, OpenedBlocks
 from secateur.index.read.index_view import IndexView
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Ranges, Values
 from secateur.pruning.report import Counts, Faults
 from secateur.pruning.statistics import Run
-from secateur.pruning.zones import Zones
 from tests.support.drawn.random_filters import Asked, asked_of, keys_in, number_of, random_question
 from tests.support.drawn.random_index import NUMBER, Block, Index, Zone, zone_list
 

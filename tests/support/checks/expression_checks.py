@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from secateur.errors import IncomparableLiteral
 from secateur.index.zones import zonemap
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field, all_leaves, fields, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.row_values import column
-from secateur.pruning.rows import truth
-from secateur.pruning.zones import Zones
+from secateur.pruning.rows.row_values import column
+from secateur.pruning.rows.truth import truth
 from secateur.values import kind_of
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from secateur.errors import UnsupportedPredicate
 from secateur.pruning import pipeline
-from secateur.pruning.outcomes import TRUE, survives
+from secateur.pruning.bounds.outcomes import TRUE, survives
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from secateur.pruning.stages.survivors import Query as Asked
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks, Run

@@ -7,13 +7,13 @@ from functools import reduce
 import numpy as np
 
 from secateur.pruning import interval as intervals
-from secateur.pruning import outcomes as sets
+from secateur.pruning.bounds import outcomes as sets
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.evaluate import ColumnSubset, outcomes_over
 from secateur.pruning.interval import Interval
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Apply, Conditional, Leaf, Operand, Tested, Within, fields, leaves, operands
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 
 
@@ -41,8 +41,8 @@ def _leaf(leaf: Leaf, columns: ColumnSubset) -> np.ndarray:
     """One leaf, whose operands are computed here and put in place of columns."""
     from dataclasses import replace
 
+    from secateur.pruning.bounds.zones import Zones
     from secateur.pruning.predicate.bound import Compared, Field, Missing, TextMatch
-    from secateur.pruning.zones import Zones
 
     computed = [operand for operand in operands(leaf) if isinstance(operand, Apply | Conditional | Tested)]
     if not computed:

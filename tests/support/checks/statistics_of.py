@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from secateur.errors import SecateurError
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.zones import Zones
 from tests.support.checks.units import measured
 from tests.support.drawn.strategies import KINDS, ColumnKind, TableSpec, predicates
 

@@ -20,10 +20,10 @@ from secateur.index.filters.ordered import BlockEntries
 from secateur.index.filters.parquet_bloom import Encoding, NativeForm
 from secateur.index.filters.size_class import NONE, native_class, shape_of
 from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, Filter, Store
+from secateur.pruning.bounds.rangeset import RangeSet, of_thresholds, points
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
 from secateur.pruning.questions import Question, Ranges, Texts, Values
-from secateur.pruning.rangeset import RangeSet, of_thresholds, points
 from secateur.values import Key, Kind, canonical_bytes, keys_of, kind_of, ordered_kind, same_keys
 from tests.support.drawn.strategies import BY_NAME, ColumnKind, array_of
 from tests.support.stores.filter_files import (

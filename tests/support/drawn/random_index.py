@@ -31,8 +31,8 @@ from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 from tests.support.checks.units import measured
 from tests.support.drawn.random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_of, written

@@ -62,9 +62,9 @@ from secateur.index.segments.segment_table import SegmentSummary, summarised
 from secateur.index.segments.snapshot import Snapshot, encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Ranges, Values
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import Faults, Reads
 from secateur.values import UNBOUNDED, Key, Keys, Kind
 from tests.support.stores.filter_files import bloom_matrices_in, hash_values

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.zones import segment_tree
+from secateur.pruning.bounds.outcomes import TRUE
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.evaluate import evaluate, may_match
-from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from tests.support.checks.statistics_of import Case, Units, bound, cases
 from tests.support.checks.units import measured
 from tests.support.drawn.strategies import BY_NAME

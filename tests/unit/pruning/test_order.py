@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.errors import InvalidOrder
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.order import (
     NULLS_AFTER,
     NULLS_BEFORE,
@@ -24,12 +26,10 @@ from secateur.pruning.order import (
     fronts_of,
     up_to,
 )
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.sql.order import parse_order
-from secateur.pruning.rows import matching_rows
-from secateur.pruning.zones import Zones
+from secateur.pruning.rows.truth import matching_rows
 from secateur.values import Key, Keys, Kind, concatenate, constant_keys, greatest_keys, keys_of, least_key
 from tests.support.profiles import examples
 

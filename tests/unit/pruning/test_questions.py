@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field, Holds, TextMatch, Unsupported, columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
@@ -30,7 +30,7 @@ from secateur.pruning.predicate.patterns.substrings import (
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.questions import MOST_POINTS, Question, Ranges, Texts, Values, questions
-from secateur.pruning.rows import matching_rows, truth
+from secateur.pruning.rows.truth import matching_rows, truth
 from tests.support.checks.naive_filters import may_be, text_may_be, tokens
 from tests.support.drawn.text_expressions import expressions, likes, quoted, some_text
 from tests.support.profiles import examples

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.zones.zone_table import ZoneTable
+from secateur.pruning.bounds.outcomes import TRUE, fully_matching, survives
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import TRUE, fully_matching, survives
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.residual import Residuals, residuals_of
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.drawn.strategies import connected
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])

@@ -13,7 +13,7 @@ from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import matching_rows
+from secateur.pruning.rows.truth import matching_rows
 from secateur.pruning.verdicts import MOST_PARTS, can_be_remembered, implies
 from tests.support.drawn.strategies import connected
 from tests.support.profiles import examples

@@ -13,10 +13,10 @@ from secateur.index.advise.resort import Sorted, sorted_by
 from secateur.io.scan.advise.block_samples import Place, Sample, read_facts, rows_true_of, sample, what_to_try
 from secateur.io.scan.advise.sampled_table import SampledTable
 from secateur.io.scan.planned_scan import PlannedScan
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.explain.advice import CLUSTERING, Advice, Amount, Proposal, QueryCost, estimated, ranked
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 
 
 def advice(whole: PlannedScan, plans: Sequence[PlannedScan], most: int) -> Advice:

@@ -27,13 +27,14 @@ from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.explain.advice import Amount
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.variant_paths import has_variant
 from secateur.pruning.residual import Residuals
-from secateur.pruning.row_values import column
-from secateur.pruning.rows import possible_rows, truth
+from secateur.pruning.rows.row_values import column
+from secateur.pruning.rows.truth import possible_rows, truth
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks
 from secateur.values import kind_of
@@ -130,7 +131,10 @@ class Tried:
 
 
 def what_to_try(whole: Plan, plans: Sequence[Plan]) -> Tried:
-    """Return the missing structures that could serve the predicates of some plans."""
+    """Return the missing structures that could serve the predicates of some plans.
+
+    VARIANT columns are not read: only Spark decides conditions on them.
+    """
     opened = whole.opened
     kept, outside, have_gaps = not_covered(opened), set(opened.listing.columns), columns_with_gaps(opened)
     asked = dict.fromkeys(leaf for plan in plans for leaf in leaves(plan.predicate))
@@ -141,11 +145,13 @@ def what_to_try(whole: Plan, plans: Sequence[Plan]) -> Tried:
                 served.setdefault(offer, []).append(leaf)
     gaps = dict.fromkeys(field for leaf in asked for field in gap_columns(leaf))
     inside = dict.fromkeys(field for plan in plans for field in fields(plan.predicate) if field.path[0] not in outside)
+    named = dict.fromkeys(name for plan in plans for name in columns(plan.predicate))
+    variants = {field.name for field in opened.readable_schema if has_variant(field.type)}
     return Tried(
         served,
         [field for field in gaps if field in inside and ".".join(field.path) not in have_gaps],
         [field for field in inside if kind_of(field.type) is not None and field.path[0] != METADATA],
-        list(dict.fromkeys(name for plan in plans for name in columns(plan.predicate))),
+        [name for name in named if name not in variants],
     )
 
 

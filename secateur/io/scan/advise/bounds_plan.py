@@ -14,11 +14,11 @@ from secateur.io.scan.index_options import implied_by
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import Settings
 from secateur.io.scan.planning import with_indexed, with_variant_values
+from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import may_match
 from secateur.pruning.explain.replaced_zones import without_gaps
 from secateur.pruning.explain.tuning import LoggedShape
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse

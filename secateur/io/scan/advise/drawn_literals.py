@@ -18,7 +18,7 @@ from secateur.io.scan.advise.block_samples import Place
 from secateur.pruning.explain.filled_shapes import LIKE, Slot
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import operand
-from secateur.pruning.row_values import column
+from secateur.pruning.rows.row_values import column
 from secateur.values import is_float, kind_of
 
 FROM, UNTIL = (">", ">="), ("<", "<=")

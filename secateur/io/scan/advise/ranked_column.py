@@ -12,7 +12,7 @@ from secateur.index.advise.look_ups import NULL, BoundedBlocks
 from secateur.index.advise.row_orders import spread_ranks
 from secateur.index.zones.key_ranks import ranks
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.row_values import column
+from secateur.pruning.rows.row_values import column
 from secateur.pruning.statistics import Blocks
 from secateur.values import Keys, Kind, keys_of
 

@@ -12,15 +12,15 @@ from secateur.index.advise.candidates import Offer
 from secateur.index.advise.simulate import Sampled, are_too_many, bytes_of, false_positives, gaps_of, gaps_over
 from secateur.index.model import ORDERED
 from secateur.io.scan.advise.block_samples import Facts, Place, Sample, Tried
+from secateur.pruning.bounds.outcomes import survives
+from secateur.pruning.bounds.zones import Gaps
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.explain.advice import Amount, estimated
 from secateur.pruning.explain.replaced_zones import with_gaps
-from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, fields
 from secateur.pruning.questions import Values, questions
 from secateur.pruning.stages.survivors import evaluate_refuted
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.zones import Gaps
 
 
 @dataclass(frozen=True, eq=False)

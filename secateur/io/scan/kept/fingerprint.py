@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import (
     Apply,
     Compared,
@@ -22,7 +23,6 @@ from secateur.pruning.predicate.bound import (
     everything_in,
 )
 from secateur.pruning.predicate.nodes import Is, Predicate, Truth
-from secateur.pruning.rangeset import RangeSet
 
 
 def fingerprint(predicate: Predicate) -> str:

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from secateur.arrays import from_numpy
 from secateur.errors import SecateurError
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
@@ -27,6 +26,7 @@ from secateur.io.spark.planner.known_aggregates import Reading, Rest
 from secateur.io.spark.planner.protocol import degraded_text, figures_of, most_named, text_of
 from secateur.io.spark.planner.splits import byte_ranges
 from secateur.io.tables.delta.actions import decoded_paths
+from secateur.io.tables.delta.live_files import rows_of
 from secateur.io.tables.delta.log_files import LOG_DIRECTORY
 from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
@@ -155,7 +155,7 @@ def _ranges(scan: PlannedScan, ordinals: np.ndarray) -> bytes:
 
 def added_files(snapshot: DeltaSnapshot, ordinals: np.ndarray) -> Iterator[str]:
     """Yield for some files of a listing the action that added them, as a log has it, but for their statistics."""
-    for file in snapshot.logged.take(from_numpy(ordinals)).to_pylist():
+    for file in rows_of(snapshot.state.files, ordinals).to_pylist():
         vector = file["vector"]
         add = {
             "path": quote(file["path"], safe=":/" if is_absolute(file["path"]) else "/"),

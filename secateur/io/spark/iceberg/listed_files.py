@@ -25,7 +25,7 @@ from secateur.io.spark.iceberg.scan_tasks import read_tasks, whole_texts
 from secateur.io.spark.iceberg.task_json import Range, ReadTask, byte_ranges
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.known_aggregates import Reading, Rest
-from secateur.io.spark.planner.protocol import degraded_text, figures_of, most_named, text_of
+from secateur.io.spark.planner.protocol import NOTHING_KNOWN, degraded_text, figures_of, most_named, text_of
 from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 from secateur.io.tables.open import Moment, open_at
@@ -190,11 +190,13 @@ def _edges(ranges: Sequence[Range]) -> bytes:
 
 
 def _head(rest: Rest, number: int, others: np.ndarray | None = None) -> bytes:
-    """Encode the text for ``explain()``, the number of the reply, its figures, and what is known of aggregates."""
+    """Encode the text, number and figures of a reply, and what is known of aggregates and of columns."""
     scan = rest.scan
     blocks, report = scan.survivors.blocks, scan.report
     before = report.stages[0].before
     of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     degraded = degraded_text(report)
     text = text_of(f"{len(blocks):,} of {of_all}{rest.note}{degraded}")
-    return text + struct.pack(">q", number) + figures_of(scan, others) + rest.known
+    is_all = others is None or not len(others)
+    columns = rest.columns if is_all else NOTHING_KNOWN
+    return text + struct.pack(">q", number) + figures_of(scan, others) + rest.known + columns

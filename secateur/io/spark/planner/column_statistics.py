@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,16 @@ from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.statistics import Blocks
-from secateur.values import Kind, kind_of
+from secateur.values import (
+    Kind,
+    greatest_keys,
+    greatest_per_group,
+    kind_of,
+    least_key,
+    least_per_group,
+    ordered_kind,
+    scalar_of,
+)
 
 _UNKNOWN = -1
 
@@ -37,7 +46,7 @@ class ColumnStatistics:
     name: str
     nulls: int  # -1 = unknown
     distinct: int = _UNKNOWN
-    bounds: tuple[str, str] | None = None  # least and greatest value in Spark's internal form
+    bounds: tuple[str, str] | None = None  # no value lies outside, in Spark's internal form
 
     def to_bytes(self) -> bytes:
         """Encode for ColumnFigures.java."""
@@ -63,8 +72,8 @@ def _statistics(scan: PlannedScan, name: str) -> ColumnStatistics | None:
 def column_statistics(field: Field, blocks: Blocks) -> ColumnStatistics | None:
     """Return the statistics of a column over the rows of some blocks; None if not even its NULLs are counted.
 
-    Different values are counted where each block has one value or none; otherwise they are unknown. Bounds come with
-    that number or not at all, because Spark takes a number without bounds for a column without values.
+    Different values are counted where each block has one value or none; otherwise they are unknown. That number comes
+    with bounds or not at all, because Spark takes a number without bounds for a column without values.
     """
     nulls = null_counts(field, blocks)
     if (nulls < 0).any():
@@ -72,7 +81,7 @@ def column_statistics(field: Field, blocks: Blocks) -> ColumnStatistics | None:
     counted = ColumnStatistics(field.path[0], int(nulls.sum()))
     values = known_values(Aggregate(DISTINCT, field, ""), blocks, np.ones(len(blocks), bool))
     if not values.is_known.all():
-        return counted
+        return replace(counted, bounds=_enclosing(field, blocks, nulls < blocks.row_count))
     different = values.over(values.is_known)
     if kind_of(field.type) is Kind.BYTES:
         return ColumnStatistics(counted.name, counted.nulls, different.count)
@@ -80,15 +89,34 @@ def column_statistics(field: Field, blocks: Blocks) -> ColumnStatistics | None:
     return counted if bounds is None else ColumnStatistics(counted.name, counted.nulls, different.count, bounds)
 
 
+def _enclosing(field: Field, blocks: Blocks, has_values: np.ndarray) -> tuple[str, str] | None:
+    """Return bounds of all values; None if some block with values has none, or has bounds that are no numbers."""
+    kind, zones = ordered_kind(field.type), blocks.zones(field)
+    if kind is Kind.BYTES or zones is None:
+        return None
+    chosen = np.flatnonzero(has_values)
+    start = np.zeros(1, np.int64)
+    least = least_per_group(zones.lower.take(chosen), start).at(0)
+    greatest = greatest_per_group(zones.upper.take(chosen), start).at(0)
+    if least == least_key(kind) or greatest == greatest_keys(kind, 1).at(0):
+        return None
+    return _texts(pa.array([scalar_of(key, field.type) for key in (least, greatest)], field.type))
+
+
 def _bounds(values: DistinctValues) -> tuple[str, str] | None:
     """Return the least and the greatest of some values; None without any, or if some are NaN or infinite."""
     if not values.parts:
         return None
     array = pa.concat_arrays(values.parts)
+    return _texts(pa.array([pc.min(array), pc.max(array)], array.type))
+
+
+def _texts(array: pa.Array) -> tuple[str, str] | None:
+    """Encode two values for Java; None if one is NaN or infinite."""
     if pa.types.is_floating(array.type) and not pc.all(pc.is_finite(array)).as_py():
         return None
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us", array.type.tz))
-    least, greatest = internal_texts(pa.array([pc.min(array), pc.max(array)], array.type))
+    least, greatest = internal_texts(array)
     assert least is not None and greatest is not None, "no value is NULL"
     return least, greatest

@@ -10,7 +10,7 @@ import itertools
 import logging
 import struct
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -266,12 +266,14 @@ class Enabled:
         )
 
     def _estimated(self, files: Any, question: ScanRequest) -> bytes:
-        """Encode how many rows of an Iceberg scan are in row groups that can match."""
+        """Encode how many rows of an Iceberg scan are may match, and what is known of its columns."""
         opened, columns = self._opened_iceberg(files, question.zone)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        answerable = usable(scan_question(question.asked), columns, settings)
+        asked = scan_question(question.asked)
+        answerable = usable(asked, columns, settings)
         scan = plan_unreported(opened.table, answerable.predicate, answerable.predicate, settings, opened)
-        return text_of("") + struct.pack(">qq", 0, int(scan.survivors.blocks.row_count.sum()))
+        known = encoded_statistics(scan, _among(asked.columns, columns))
+        return text_of("") + struct.pack(">qq", 0, int(scan.survivors.blocks.row_count.sum())) + known
 
     def _planned(
         self,
@@ -306,7 +308,9 @@ class Enabled:
         if answerable.aggregates or answerable.groups:
             read = reading(scan)
             rest = rest_of(read.scan, answerable.aggregates, answerable.groups, read.left_out, is_all=read.is_all)
-        return encoded(replace(rest, columns=encoded_statistics(scan, asked.columns)), number)
+        of_files = scan if files is None else scan.part(np.flatnonzero(files[scan.survivors.blocks.file]))
+        known = encoded_statistics(of_files, _among(asked.columns, columns))
+        return encoded(replace(rest, columns=known), number)
 
     def _opened_iceberg(self, files: Any, zone_name: str) -> tuple[OpenedTable, pa.Schema]:
         """Open the snapshot of an Iceberg scan; return it with the columns that mean the same in both."""
@@ -390,6 +394,10 @@ def _of_all_rows(scan: PlannedScan, predicate: Predicate, settings: Settings) ->
 def _with_audit(scan: PlannedScan, audited: PlannedScan) -> PlannedScan:
     """Return a plan with the report of its audit."""
     return replace(scan, report=replace(scan.report, audit=audited.report.audit))
+
+
+def _among(names: Sequence[str], columns: pa.Schema) -> list[str]:
+    return [name for name in names if name in columns.names]
 
 
 def _is_enough(scan: PlannedScan) -> bool:

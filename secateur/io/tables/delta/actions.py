@@ -261,7 +261,8 @@ def _is_blank(data: bytes) -> bool:
 def _parsed(data: bytes, schema: pa.Schema) -> pa.Table:
     """Parse lines of JSON. Raises ArrowInvalid."""
     parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    reading = pj.ReadOptions(block_size=min(len(data), max(BLOCK_BYTES, _longest_line(data))) + 1)
+    block_size = min(len(data), max(BLOCK_BYTES, _longest_line(data))) + 1
+    reading = pj.ReadOptions(use_threads=len(data) >= block_size, block_size=block_size)  # a block is a thread's work
     return pj.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
 
 

@@ -22,7 +22,7 @@ from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import FileBlocks, positions_in_file
-from secateur.io.tables.listing import METADATA, metadata_of
+from secateur.io.tables.listing import FileConstants
 from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.named_file import NamedFile
 from secateur.io.tables.page_filter import PagePruner
@@ -97,7 +97,7 @@ class DeltaReader:
         redacted = self.places.full_path(file.path)
         listed = ListedFile(*self.places.of(file.path), redacted, file.size, 0)
         deleted = np.frombuffer(file.options["deleted"].as_py() or b"", np.int64)
-        constants = {METADATA: metadata_of(file.path, file.size), **dict(file.options["partition"])}
+        constants = FileConstants(file.path, file.size, dict(file.options["partition"]))
         try:
             # Positions of deleted rows count from the first row of the file, which only the footer gives.
             rows = open_rows(*self.places.of(file.path), redacted, listed, None if len(deleted) else file.stored)

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from secateur.arrays import truths
 from secateur.errors import MixedRewrite, TableChanged, UnknownSnapshot
 from secateur.io.tables.delta.actions import LogReader, changes_schema
+from secateur.io.tables.delta.live_files import reconciled
 from secateur.io.tables.delta.log_files import LogFile, LogListing, commit_name, list_log
-from secateur.io.tables.delta.log_state import LOG_THREADS, reconciled, state_of
+from secateur.io.tables.delta.log_state import LOG_THREADS, state_of
 from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.history import ALL, AppendedFiles, NewFiles
 from secateur.io.tables.listing import Listing

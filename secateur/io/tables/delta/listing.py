@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from secateur.arrays import from_numpy, present
 from secateur.index.naming import Path
 from secateur.index.zones import zonemap
+from secateur.io.tables.delta.live_files import rows_of_column
 from secateur.io.tables.delta.schema import TableMetadata
 from secateur.io.tables.delta.statistics import LoggedStatistics, bounded_columns, from_structs, from_texts
 from secateur.io.tables.listing import METADATA, DeleteCounts, Listing
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
 from secateur.values import kind_of, ordered_kind
 
 ReadPositions = Callable[["DeltaListing", np.ndarray], "list[np.ndarray] | None"]
@@ -33,17 +34,17 @@ class DeltaListing(Listing):
     """
 
     metadata: TableMetadata = field(kw_only=True)
-    stats: pa.Array | pa.ChunkedArray | None = None  # of every file, JSON
-    parsed: pa.Array | pa.ChunkedArray | None = None  # a checkpoint's typed statistics
+    stats: pa.ChunkedArray | None = None  # of every file, JSON
+    parsed: pa.ChunkedArray | None = None  # a checkpoint's typed statistics
     vectors: pa.Array | None = None  # descriptions of deletion vectors; None: no file has one
     read_positions: ReadPositions | None = None
 
     def take(self, files: np.ndarray) -> Self:
         """Return some files, given by ascending ordinals, with their statistics and deletion vectors."""
-        chosen = from_numpy(files)
-        stats, parsed, vectors = (
-            None if column is None else column.take(chosen) for column in (self.stats, self.parsed, self.vectors)
+        stats, parsed = (
+            None if column is None else rows_of_column(column, files) for column in (self.stats, self.parsed)
         )
+        vectors = None if self.vectors is None else self.vectors.take(from_numpy(files))
         return replace(super().take(files), stats=stats, parsed=parsed, vectors=vectors)
 
     # ---- statistics
@@ -84,11 +85,11 @@ class DeltaListing(Listing):
 
     def _statistics(self, path: Path, among: np.ndarray) -> LoggedStatistics:
         """Return the statistics of one column of some files: only what a predicate names is parsed."""
-        columns, chosen = {path: self._bounded[path]}, pa.array(among)
+        columns = {path: self._bounded[path]}
         if self.parsed is not None:
-            return from_structs(_whole(self.parsed.take(chosen)), columns)
+            return from_structs(rows_of_column(self.parsed, among).combine_chunks(), columns)
         if self.stats is not None:
-            return from_texts(_whole(self.stats.take(chosen)), columns)
+            return from_texts(rows_of_column(self.stats, among).combine_chunks(), columns)
         return from_texts(pa.nulls(len(among), pa.large_string()), columns)
 
     # ---- deleted rows
@@ -135,7 +136,3 @@ def of_delta(listing: Listing) -> DeltaListing:
     """Return the listing of a Delta table by its own type."""
     assert isinstance(listing, DeltaListing), "a listing is given to the table that made it"
     return listing
-
-
-def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

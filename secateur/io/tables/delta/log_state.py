@@ -11,21 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from secateur.arrays import flags
 from secateur.errors import TableNotFound
-from secateur.io.tables.delta.actions import (
-    PARSED,
-    CheckpointFile,
-    LogReader,
-    TableActions,
-    changes_schema,
-    sidecar_name,
-    vector_ids,
-)
+from secateur.io.tables.delta.actions import CheckpointFile, LogReader, TableActions, changes_schema, sidecar_name
+from secateur.io.tables.delta.live_files import merged, reconciled
 from secateur.io.tables.delta.log_files import LogFile, Replay
 from secateur.io.tables.delta.schema import TableMetadata, metadata_of
 
@@ -41,7 +31,12 @@ class LogState:
     protocol: Mapping[str, Any]
     declared: Mapping[str, Any]  # the metadata as the log has it
     metadata: TableMetadata
-    files: pa.Table  # the live files; columns as in `changes_schema`
+    files: pa.Table  # the live files, ordered by path; columns as in `changes_schema`
+
+    @cached_property
+    def paths(self) -> pa.Array:
+        """The paths of the live files."""
+        return self.files["path"].combine_chunks()
 
     @cached_property
     def nbytes(self) -> int:
@@ -60,7 +55,8 @@ def state_of(reader: LogReader, replay: Replay) -> LogState:
     metadata = _metadata(reader, replay.version, actions)
     columns = metadata.partition_columns
     parts = [] if checkpoint is None else checkpoint.changes(columns)
-    return _state(replay, actions, metadata, [*parts, tail.changes(columns)])
+    files = reconciled([*parts, tail.changes(columns)], changes_schema(columns))
+    return _state(replay, actions, metadata, files)
 
 
 def advanced(reader: LogReader, before: LogState, commits: Sequence[LogFile], replay: Replay) -> LogState | None:
@@ -70,7 +66,8 @@ def advanced(reader: LogReader, before: LogState, commits: Sequence[LogFile], re
     metadata = before.metadata if tail.actions == TableActions() else _metadata(reader, replay.version, actions)
     if metadata.partition_columns != before.metadata.partition_columns:
         return None
-    return _state(replay, actions, metadata, [before.files, tail.changes(metadata.partition_columns)])
+    files = merged(before.files, before.paths, tail.changes(metadata.partition_columns))
+    return _state(replay, actions, metadata, files)
 
 
 def _metadata(reader: LogReader, version: int, actions: TableActions) -> TableMetadata:
@@ -80,61 +77,9 @@ def _metadata(reader: LogReader, version: int, actions: TableActions) -> TableMe
     return metadata_of(actions.protocol, actions.metadata, reader.redacted)
 
 
-def _state(replay: Replay, actions: TableActions, metadata: TableMetadata, parts: Sequence[pa.Table]) -> LogState:
+def _state(replay: Replay, actions: TableActions, metadata: TableMetadata, files: pa.Table) -> LogState:
     assert actions.protocol is not None and actions.metadata is not None, "the caller has checked that the log has both"
-    files = reconciled(parts, changes_schema(metadata.partition_columns))
     return LogState(replay.version, replay.last, actions.protocol, actions.metadata, metadata, files)
-
-
-def reconciled(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Return the live files after some changes, the oldest first.
-
-    If several changes concern one path and deletion vector, the last one counts.
-    """
-    types = [part.schema.field(PARSED).type for part in parts if PARSED in part.column_names]
-    if types:
-        parts = [_with_parsed(part, types[0]) for part in parts]
-        schema = schema.append(pa.field(PARSED, types[0]))
-    table = pa.concat_tables([part.cast(schema) if part.schema != schema else part for part in parts])
-    if not len(table):
-        return table
-    is_add = table["is_add"].combine_chunks().to_numpy(zero_copy_only=False)
-    if are_ascending(table["path"]):  # no two changes concern one file
-        return table if is_add.all() else table.filter(flags(is_add))
-    keys = table["path"]
-    if table["vector"].null_count < len(table):
-        keys = pc.binary_join_element_wise(keys, _vector_ids(table["vector"]), "\0")
-    codes = pc.dictionary_encode(keys.combine_chunks() if keys.nbytes < 2**31 else keys.cast(pa.large_string()))
-    code = _codes(codes)
-    places = np.arange(len(code))
-    last = np.empty(int(code.max()) + 1, np.int64)
-    last[code] = places  # the last assignment wins
-    live = np.flatnonzero((last[code] == places) & is_add)
-    return table if len(live) == len(table) else table.take(pa.array(live))
-
-
-def are_ascending(paths: pa.ChunkedArray) -> bool:
-    """Return whether every path is greater than the one before it."""
-    whole = paths.combine_chunks()
-    return bool(pc.all(pc.less(whole[:-1], whole[1:])).as_py())
-
-
-def _with_parsed(part: pa.Table, type_: pa.DataType) -> pa.Table:
-    if PARSED in part.column_names and part.schema.field(PARSED).type == type_:
-        return part
-    kept = part.drop_columns(PARSED) if PARSED in part.column_names else part
-    return kept.append_column(PARSED, pa.nulls(len(part), type_))
-
-
-def _vector_ids(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([vector_ids(chunk) for chunk in vectors.chunks], pa.string())
-
-
-def _codes(encoded: pa.DictionaryArray | pa.ChunkedArray) -> np.ndarray:
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    codes: np.ndarray = encoded.indices.to_numpy().astype(np.int64)
-    return codes
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,14 +16,14 @@ from secateur.arrays import from_numpy
 from secateur.errors import AccessDenied, InvalidParquet, StalePlan, UnsupportedTable
 from secateur.index.naming import BY_NAME, ByFieldId, ByName
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.storage.byte_ranges import files_at_once
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.delta.actions import PARSED, vector_ids
 from secateur.io.tables.delta.data_file import DeltaReader, Naming
 from secateur.io.tables.delta.deletion_vectors import read_vectors, require_pyroaring, vector_of
 from secateur.io.tables.delta.listing import DeltaListing, of_delta
-from secateur.io.tables.delta.log_state import LogState, are_ascending
+from secateur.io.tables.delta.log_state import LogState
 from secateur.io.tables.delta.metadata_tables import DeltaTables
 from secateur.io.tables.field_ids import naming_of
 from secateur.io.tables.file_rows import Delivery
@@ -108,11 +108,10 @@ class DeltaSnapshot:
     fresh_listing = listing
 
     def _listed(self, zone: dt.tzinfo) -> DeltaListing:
-        files = self.logged
-        metadata = self.state.metadata
+        files, metadata = self.state.files, self.state.metadata
         vectors = files["vector"].combine_chunks()
         return DeltaListing(
-            paths=files["path"].combine_chunks(),
+            paths=self.state.paths,
             size=files["size"].to_numpy(),
             stamp=files["modified"].to_numpy() * _MILLISECOND,
             witness=np.zeros(len(files), np.int64),  # data files are never written twice
@@ -124,13 +123,7 @@ class DeltaSnapshot:
             read_positions=self._positions,
         )
 
-    @cached_property
-    def logged(self) -> pa.Table:
-        """The live files as the log has them, in the order of the listing; columns as in `changes_schema`."""
-        files = self.state.files
-        return files if are_ascending(files["path"]) else files.take(pc.sort_indices(files["path"]))
-
-    def kept_manifests(self) -> None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> None:
         """None: the log is read from its own files."""
         return
 
@@ -164,7 +157,8 @@ class DeltaSnapshot:
         of_files = pa.StructArray.from_arrays(
             [values, pa.array(deleted, pa.large_binary())], names=["partition", "deleted"]
         )
-        return Delivery(of_files, self.reader.open_rows, files_at_once(self.reader.places.filesystem))
+        filesystem = self.reader.places.filesystem
+        return Delivery(of_files, self.reader.open_rows, files_at_once(filesystem), is_local(filesystem))
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from secateur.errors import InvalidParquet, StalePlan, TableNotFound
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.footer_progress import with_progress
-from secateur.io.storage.byte_ranges import files_at_once
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile
 from secateur.io.storage.index_location import index_store
@@ -27,13 +27,14 @@ from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.transfer import received, sent
 from secateur.io.tables.directory.chosen import FileChoice, chosen_store
+from secateur.io.tables.directory.glob import Globbed, require_glob
 from secateur.io.tables.directory.layout import FoundFiles, Layout, in_directories, listed_where_opened
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.registered import RegisteredPartitions
 from secateur.io.tables.facts import html_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.freshness import seconds_of
-from secateur.io.tables.listing import METADATA, Listing, metadata_of
+from secateur.io.tables.listing import FileConstants, Listing
 from secateur.io.tables.look import TableLook, look_at
 from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.places import TablePlaces
@@ -64,7 +65,7 @@ class ParquetDirectory:
 
     def __getstate__(self) -> dict[str, object]:
         replaced = {"filesystem": sent(self.filesystem), "cache": None, "_latest": None}
-        return {**self.__dict__, **replaced, "layout": self.layout if self.is_whole else listed_where_opened}
+        return {**self.__dict__, **replaced, "layout": self.layout if self.is_by_directories else listed_where_opened}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         opened = received(state["filesystem"])
@@ -78,6 +79,16 @@ class ParquetDirectory:
     def is_whole(self) -> bool:
         """Whether all files below the root are the table, with partition values in the names of directories."""
         return self.layout is in_directories
+
+    @property
+    def is_by_directories(self) -> bool:
+        """Whether partition values are in the names of directories, if perhaps a glob leaves out some files."""
+        return (self.layout.layout if isinstance(self.layout, Globbed) else self.layout) is in_directories
+
+    @property
+    def glob(self) -> str | None:
+        """The glob that its files' names match, if one was given."""
+        return self.layout.glob if isinstance(self.layout, Globbed) else None
 
     @property
     def places(self) -> TablePlaces:
@@ -158,7 +169,7 @@ class ParquetDirectory:
                 ) from None
             raise InvalidParquet(
                 f"{error}; Spark cannot read it either: move it away, give it a name that begins with _, which is no "
-                "part of the table, or open the table by a pattern of its files, such as '**/*.parquet' below it"
+                "part of the table, or open the table with glob='*.parquet', on the command line --glob '*.parquet'"
             ) from None
 
     def listed(self, listing: Listing, ordinal: int) -> ListedFile:
@@ -181,7 +192,7 @@ class ParquetDirectory:
 
     open_for_index = open_file
 
-    def kept_manifests(self) -> None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> None:
         """None: a directory has no metadata of its own."""
         return
 
@@ -192,7 +203,7 @@ class ParquetDirectory:
         if partitions.fields:
             values = [values.take(chosen) for values in partitions.values]
             options = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
-        return Delivery(options, self.open_rows, files_at_once(self.filesystem))
+        return Delivery(options, self.open_rows, files_at_once(self.filesystem), is_local(self.filesystem))
 
     delivery_of_all = delivery
 
@@ -209,7 +220,7 @@ class ParquetDirectory:
         except StalePlan:
             self.expire()
             raise
-        return PlainRows(source, {METADATA: metadata_of(file.path, file.size), **file.options}, listed)
+        return PlainRows(source, FileConstants(file.path, file.size, file.options), listed)
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""
@@ -225,10 +236,12 @@ def open_directory(
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
     look: TableLook | None = None,
+    glob: str | None = None,
 ) -> ParquetDirectory:
     """Open the table in a directory; see :func:`secateur.open_table`. `look`: what is there, if that is known.
 
-    Raises TableNotFound if there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
+    Raises TableNotFound if there is none, UnsupportedTable for other formats, ValueError for a negative freshness,
+    InvalidOption.
     """
     seconds = seconds_of(freshness)
     redacted, resolved, root = resolve_location(location, filesystem)
@@ -236,7 +249,17 @@ def open_directory(
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
     found_by_location = "://" not in redacted or (filesystem is None and location.rstrip("/") == redacted)
-    return ParquetDirectory(redacted, resolved, root, store, schema, seconds, found_by_location, disk)
+    return ParquetDirectory(
+        redacted,
+        resolved,
+        root,
+        store,
+        schema,
+        seconds,
+        found_by_location,
+        disk,
+        layout=_globbed(in_directories, glob),
+    )
 
 
 def open_chosen(
@@ -246,8 +269,9 @@ def open_chosen(
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
+    glob: str | None = None,
 ) -> ParquetDirectory:
-    """Open some files as a table; see :func:`secateur.open_table`. Raises TableNotFound, ValueError."""
+    """Open some files as a table; see :func:`secateur.open_table`. Raises TableNotFound, ValueError, InvalidOption."""
     redacted, resolved, root = resolve_location(choice.location, choice.filesystem)
     store = chosen_store(resolved, root, index_location)
     return ParquetDirectory(
@@ -259,8 +283,16 @@ def open_chosen(
         seconds_of(freshness),
         found_by_location="://" not in redacted or choice.filesystem is None,
         disk=disk_cache or disk_cache_for(store.filesystem),
-        layout=choice.layout,
+        layout=_globbed(choice.layout, glob),
     )
+
+
+def _globbed(layout: Layout, glob: str | None) -> Layout:
+    """Return a layout of the files whose names match. Raises InvalidOption."""
+    if glob is None:
+        return layout
+    require_glob(glob)
+    return Globbed(layout, glob)
 
 
 def open_registered(

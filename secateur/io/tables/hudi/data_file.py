@@ -11,7 +11,7 @@ from secateur.errors import StalePlan
 from secateur.io.parquet.parquet_file import open_parquet, open_rows
 from secateur.io.storage.file_version import ListedFile
 from secateur.io.tables.file_rows import FileBlocks
-from secateur.io.tables.listing import METADATA, metadata_of
+from secateur.io.tables.listing import FileConstants
 from secateur.io.tables.named_file import NamedFile
 from secateur.io.tables.places import TablePlaces
 from secateur.io.tables.plain_rows import PlainRows
@@ -52,5 +52,5 @@ class HudiReader:
         except StalePlan:
             self.expire()
             raise
-        constants = {METADATA: metadata_of(file.path, file.size), **file.options}
+        constants = FileConstants(file.path, file.size, file.options)
         return PlainRows(rows, constants, listed)

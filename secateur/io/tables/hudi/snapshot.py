@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import pyarrow as pa
 from secateur.arrays import from_numpy
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.storage.byte_ranges import files_at_once
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import Delivery
@@ -109,7 +109,7 @@ class HudiSnapshot:
             partitions=typed_partitions(state.partition_texts(), fields, zone) if fields else Partitions((), ()),
         )
 
-    def kept_manifests(self) -> None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> None:
         """None: the timeline is read from its own files."""
         return
 
@@ -135,7 +135,8 @@ class HudiSnapshot:
         if partitions.fields:
             values = [column.take(chosen) for column in partitions.values]
             options = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
-        return Delivery(options, self.reader.open_rows, files_at_once(self.reader.places.filesystem))
+        filesystem = self.reader.places.filesystem
+        return Delivery(options, self.reader.open_rows, files_at_once(filesystem), is_local(filesystem))
 
     delivery_of_all = delivery
 

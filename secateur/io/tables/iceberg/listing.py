@@ -29,9 +29,9 @@ from secateur.io.tables.iceberg.partition_transforms import (
 )
 from secateur.io.tables.listing import ConstantColumn, DeleteCounts, Listing
 from secateur.io.tables.projection import is_uuid, uuid_texts
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
-from secateur.pruning.zones import Zones
 from secateur.values import concatenate, greatest_per_group, is_float, kind_of, least_per_group
 
 Specs = Mapping[int, Sequence[PartitionField]]

@@ -1,22 +1,23 @@
 """Store the manifests of a table's snapshot beside its index: the live files they list, as arrays.
 
-A process that opens the table reads this one file, and only those manifests that were written later. The bounds of data
-files are left out: the index has better ones. Format: docs/format.md, "Manifest files".
+A process that opens the table reads these few files, and only those manifests that were written later. The bounds of
+data files are left out: the index has better ones. Format: docs/format.md, "Manifest files".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
-from secateur.index.container.index_file import MANIFESTS, ReadRange, Writer, read_contents
+from secateur.index.container.index_file import MANIFESTS, Contents, ReadRange, Writer, read_contents
 from secateur.io.tables.iceberg.manifest_arrays import FILES, ByField, Manifest
 
 _MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, OSError, MemoryError, pa.ArrowException)
+LEAST_USED = 1 / 2  # share of a file's manifests, by bytes, for which it is kept
 _BY_FIELD = ("null_counts", "nan_counts", "lower", "upper")
 
 
@@ -41,19 +42,61 @@ def encode_manifests(manifests: Mapping[ManifestKey, Manifest]) -> bytes:
     return writer.finish()
 
 
+def manifest_bytes(name: str, size: int, read: ReadRange) -> dict[ManifestKey, int]:
+    """Return the manifests that a file holds, and the bytes of each there; none if it is gone or broken."""
+    try:
+        contents = read_contents(name, MANIFESTS, size, read)
+        return {key: contents.chunks[str(i)].size for key, i in _known(contents).items()}
+    except (IndexFault, *_MALFORMED):
+        return {}
+
+
+def shared_manifests(
+    in_files: Sequence[Mapping[ManifestKey, int]], manifests: Mapping[ManifestKey, Manifest]
+) -> tuple[list[int], bytes | None]:
+    """Return which files of manifests to keep, and the bytes of one more with all manifests that these do not hold.
+
+    `in_files` says for each file, in the order in which they were written, how many bytes each manifest takes there. A
+    file is kept where half of it is of use, and where what is written is at most half as much as that. So each file
+    holds twice as much as the next one, few are read, and a manifest is written again a logarithmic number of times.
+    """
+    new, useful = set(manifests), []
+    for of_file in in_files:
+        useful.append({key: size for key, size in of_file.items() if key in new})
+        new -= useful[-1].keys()
+    used = [sum(of_file.values()) for of_file in useful]
+    kept = [i for i, of_file in enumerate(in_files) if used[i] and used[i] >= LEAST_USED * sum(of_file.values())]
+    data = _encoded_some(manifests, new)
+    written = (len(data) if data else 0) + sum(used[i] for i in range(len(in_files)) if i not in kept)
+    while kept and used[kept[-1]] < 2 * written:
+        written += used[kept.pop()]
+    again = {key for i, of_file in enumerate(useful) if i not in kept for key in of_file}
+    return kept, _encoded_some(manifests, new | again) if again else data
+
+
+def _encoded_some(manifests: Mapping[ManifestKey, Manifest], chosen: Set[ManifestKey]) -> bytes | None:
+    some = {key: manifest for key, manifest in manifests.items() if key in chosen}
+    return encode_manifests(some) if some else None
+
+
 def decode_manifests(
     name: str, size: int, read: ReadRange, wanted: Iterable[ManifestKey]
 ) -> dict[ManifestKey, Manifest]:
     """Decode the wanted manifests that a file holds. Raises IndexFault."""
     contents = read_contents(name, MANIFESTS, size, read)
     try:
-        known = {
-            ManifestKey(str(p), int(n), int(s), bool(d), None if f is None else int(f)): i
-            for i, (p, n, s, d, f) in enumerate(contents.meta["manifests"])
-        }
+        known = _known(contents)
         return {key: _manifest(key, contents.arrays(str(known[key]), read)) for key in wanted if key in known}
     except _MALFORMED as error:
         raise IndexFault(f"{name}: the manifests are malformed: {error}") from None
+
+
+def _known(contents: Contents) -> dict[ManifestKey, int]:
+    """Return the number of every manifest that a file holds. Raises what :data:`_MALFORMED` has."""
+    return {
+        ManifestKey(str(p), int(n), int(s), bool(d), None if f is None else int(f)): i
+        for i, (p, n, s, d, f) in enumerate(contents.meta["manifests"])
+    }
 
 
 def _with_partition(manifest: Manifest) -> pa.RecordBatch:

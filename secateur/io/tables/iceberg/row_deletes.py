@@ -21,7 +21,7 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
-from secateur.io.storage.byte_ranges import files_at_once
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.locations import FileSystems
 from secateur.io.storage.object_file import open_file
@@ -173,8 +173,9 @@ def delivered(
         ],
         names=["constants", "deleted", "keys", "first_row_id", "sequence"],
     )
-    at_once = files_at_once(reader.files.of(listing.paths[int(ordinals[0])].as_py())[0]) if len(ordinals) else 1
-    return Delivery(options, replace(reader, keys=tuple(keys)).open_rows, at_once)
+    filesystem = reader.files.of(listing.paths[int(ordinals[0])].as_py())[0] if len(ordinals) else None
+    at_once, here = (1, False) if filesystem is None else (files_at_once(filesystem), is_local(filesystem))
+    return Delivery(options, replace(reader, keys=tuple(keys)).open_rows, at_once, here)
 
 
 @dataclass(frozen=True)

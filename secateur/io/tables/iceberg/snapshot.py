@@ -43,7 +43,7 @@ from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.iceberg.delete_file_index import DeleteFileIndex
 from secateur.io.tables.iceberg.listing import IcebergListing, of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries, Manifest
-from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests, encode_manifests
+from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests, manifest_bytes, shared_manifests
 from secateur.io.tables.iceberg.manifests import first_row_id, read_manifest, read_manifest_list
 from secateur.io.tables.iceberg.metadata_tables import IcebergTables
 from secateur.io.tables.iceberg.partition_transforms import IDENTITY, PartitionField, partition_field
@@ -262,10 +262,18 @@ class IcebergSnapshot:
             with suppress(IndexFault):
                 snapshot = current_snapshot(self.store, self.cache)
                 if snapshot is not None and snapshot.made_of is not None:
-                    name, size = snapshot.made_of.manifests, snapshot.made_of.size
-                    kept = decode_manifests(name, size, partial(self.store.read, name), wanted)
-                    return {key: cached for key, cached in kept.items() if self._is_within_table(cached)}
+                    return self._kept_in(snapshot.made_of.manifests, wanted)
         return {}
+
+    def _kept_in(self, files: Sequence[tuple[str, int]], wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
+        """Return the wanted manifests that are in some index files, the one written last first."""
+        kept: dict[ManifestKey, Manifest] = {}
+        for name, size in reversed(files):
+            left = [key for key in wanted if key not in kept]
+            if left:
+                with suppress(IndexFault):
+                    kept |= decode_manifests(name, size, partial(self.store.read, name), left)
+        return {key: cached for key, cached in kept.items() if self._is_within_table(cached)}
 
     def _is_within_table(self, manifest: Manifest) -> bool:
         """Return whether a stored manifest's files are within the table's own locations: an index must not lead
@@ -279,9 +287,12 @@ class IcebergSnapshot:
         with _naming(f"the manifest {manifest.manifest_path}"):
             return read_manifest(self.io, manifest)
 
-    def kept_manifests(self) -> bytes | None:
+    def kept_manifests(self, before: Sequence[tuple[str, int]]) -> tuple[Sequence[int], bytes | None] | None:
         """Return the manifests' content to store beside the index, for the next process that opens the table."""
-        return None if self.snapshot_of is None else encode_manifests(self._read_manifests)
+        if self.snapshot_of is None:
+            return None
+        in_files = [manifest_bytes(name, size, partial(self.store.read, name)) for name, size in before]
+        return shared_manifests(in_files, self._read_manifests)
 
     @property
     def metadata_tables(self) -> IcebergTables:

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.types import is_integer, is_temporal
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.binding import without_ansi
@@ -28,7 +29,6 @@ from secateur.pruning.predicate.bound import Compared, Constant, Field, Operand,
 from secateur.pruning.predicate.nodes import And, Expression, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.trees import Steps
 from secateur.pruning.predicate.value_lists import ValueList, present
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, kind_of, least_key, ordered_kind
 
 _EQUALITIES = ("=", "<=>")

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.text import LONGEST, TRIMS, unfolded
 from secateur.pruning.interval import constant, of_zones
 from secateur.pruning.predicate.binding.operands import NoRule
@@ -25,7 +26,6 @@ from secateur.pruning.predicate.patterns.regular_expressions import literal_part
 from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring, alternatives_of, anywhere, in_bytes
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, TextTest, ilike, in_lower_case, like, rlike
 from secateur.pruning.predicate.patterns.trimming import untrimmed
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
 _CASES = ("lower", "upper", "initcap")

@@ -12,7 +12,8 @@ from functools import reduce
 
 import pyarrow as pa
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions import types
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.predicate import nodes
@@ -21,7 +22,6 @@ from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field, Holds, element_type
 from secateur.pruning.predicate.nodes import INTEGERS, Call, Cast, Column, Expression, Literal, Not, Predicate, Sql
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import COLLATED, is_float, kind_of
 
 _NULL_WITH_THEIR_ARGUMENT = ("lower", "upper", "length")

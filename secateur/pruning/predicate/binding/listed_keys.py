@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.calendar import DAY, SECOND
 from secateur.pruning.functions.clocks import FARTHEST, agreed, clock
 from secateur.pruning.predicate.binding.literals import Position, double_position, fits
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_keys, is_float, keys_of, kind_of
 
 _WHOLE = 2.0**53  # below it, no two integers round to the same double

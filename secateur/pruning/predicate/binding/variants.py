@@ -22,7 +22,8 @@ from secateur.pruning.predicate.variant_paths import is_variant, is_variant_path
 from secateur.values import kind_of
 
 _SAFE = "try_variant_get"
-_NAMES = ("variant_get", _SAFE)
+VARIANT_NAMES = ("variant_get", _SAFE)
+UNTYPED = 2  # arguments of them: without a type, their value is VARIANT
 
 
 def variant_value(expression: Expression) -> tuple[Column, str, str, bool] | None:
@@ -31,9 +32,9 @@ def variant_value(expression: Expression) -> tuple[Column, str, str, bool] | Non
     A value without a type is VARIANT, and has no order.
     """
     match expression:
-        case Cast(Call(name, (Column() as column, Literal(str(path)))), type_, safe) if name in _NAMES:
+        case Cast(Call(name, (Column() as column, Literal(str(path)))), type_, safe) if name in VARIANT_NAMES:
             return column, path, type_, safe
-        case Call(name, (Column() as column, Literal(str(path)), Literal(str(type_)))) if name in _NAMES:
+        case Call(name, (Column() as column, Literal(str(path)), Literal(str(type_)))) if name in VARIANT_NAMES:
             return column, path, type_, name == _SAFE
         case _:
             return None
@@ -54,10 +55,18 @@ def value_at(field: Field, path: str, type_: str, *, safe: bool) -> Apply | None
 def field_at_path(operand: Operand) -> Field | None:
     """Return the field that stands for the values at a path into VARIANT; None for other operands."""
     match operand:
-        case Apply(_, (Field(path) as field,)) if is_variant_path(path) and operand.function.name in _NAMES:
+        case Apply(_, (Field(path) as field,)) if is_variant_path(path) and operand.function.name in VARIANT_NAMES:
             return field
         case _:
             return None
+
+
+def values_of(field: Field) -> tuple[Apply, Apply]:
+    """Return the operands for which such a field stands: with NULL where a cast fails, and with an error.
+
+    Where an index knows the values of all rows of a unit, no cast fails on them.
+    """
+    return Apply(or_null(field.type), (field,)), Apply(or_error(field.type), (field,))
 
 
 def _type_name(text: str) -> str | None:

@@ -1,8 +1,8 @@
 """Expressions that are indexed as columns of their own.
 
 Their values must be the same in every session, so expressions that depend on its time zone or its ANSI mode are
-refused. Errors of ANSI mode are allowed: they make the value unknown. Of the values at a path into VARIANT only Spark
-knows those of rows, and footers know bounds.
+refused. Errors of ANSI mode are allowed: they make the value unknown. So are the values at a path into VARIANT, some of
+which only Spark knows (:mod:`secateur.pruning.variants.variant_values`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from secateur.pruning.predicate import bound
 from secateur.pruning.predicate.binding.bind import operand_of
 from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
-from secateur.pruning.predicate.binding.variants import field_at_path
+from secateur.pruning.predicate.binding.variants import UNTYPED, VARIANT_NAMES, field_at_path
 from secateur.pruning.predicate.bound import (
     Constant,
     Field,
@@ -32,7 +32,7 @@ from secateur.pruning.predicate.bound import (
     text_of_expression,
 )
 from secateur.pruning.predicate.inverse import strictly
-from secateur.pruning.predicate.nodes import Column, Expression, Literal
+from secateur.pruning.predicate.nodes import Call, Column, Expression, Literal
 from secateur.pruning.predicate.trees import Node, rebuilt
 
 _SESSIONS = {  # time zone, ANSI mode
@@ -106,6 +106,8 @@ def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
     Raises InvalidOption if it cannot be indexed, with the reason; UnknownColumn, InvalidPredicate.
     """
     expression = _parsed(sql)
+    if isinstance(expression, Call) and expression.function in VARIANT_NAMES and len(expression.arguments) == UNTYPED:
+        raise InvalidOption(f"{sql} is VARIANT: name the type that conditions read it as, with ::string or ::bigint")
     operand = _bound(sql, expression, schema, "UTC", ansi=True)
     match operand:
         case Field():

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.text import preimages
 from secateur.pruning.predicate.bound import Apply, Field, OfValue, Operand, TextMatch, Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.trees import Node, rebuilt
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
 MOST_TEXTS = 256  # texts in lower case to look for

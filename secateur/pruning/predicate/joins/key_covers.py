@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import flags, from_numpy, truths
-from secateur.pruning import rangeset
-from secateur.pruning.row_values import values_of
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.rows.row_values import values_of
 from secateur.values import Keys, Kind, keys_of, ordered_kind
 
 Intervals: TypeAlias = tuple[pa.Array, pa.Array]  # the first and the last value of each

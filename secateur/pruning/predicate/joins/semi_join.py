@@ -11,14 +11,14 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning import rangeset
-from secateur.pruning.key_tuples import key_tuples
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.key_tuples import key_tuples
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field, Joined, Missing, Unsupported, Within
 from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.key_casts import cast_keys
 from secateur.pruning.predicate.nodes import And, IsNull, Or, Predicate, SemiJoin, Truth
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind, keys_of, kind_of, ordered_kind, same_keys
 
 

@@ -12,10 +12,10 @@ import string
 from dataclasses import dataclass
 from itertools import product
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.like import encoded
 from secateur.pruning.predicate.patterns.substrings import MOST_ALTERNATIVES
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
 LONGEST = 2048  # characters of a pattern

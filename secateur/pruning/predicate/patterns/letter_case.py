@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning.arrow_texts import matches
+from secateur.pruning.rows.arrow_texts import matches
 
 LOCALES = ("", "tr", "lt")  # the first stands for all others
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TypeAlias
 
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import prefix_successor
 
 MOST_ALTERNATIVES = 64

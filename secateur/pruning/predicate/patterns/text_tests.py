@@ -1,6 +1,6 @@
 """Tests that decide on the text itself whether a :class:`~secateur.pruning.predicate.bound.TextMatch` is TRUE.
 
-They are values; :mod:`secateur.pruning.text_rows` evaluates them.
+They are values; :mod:`secateur.pruning.rows.text_rows` evaluates them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.java_regex import Untranslatable, translated
 from secateur.pruning.predicate.patterns.letter_case import LOCALES, is_doubtful, lowered
 from secateur.pruning.predicate.patterns.like import Pattern
 from secateur.pruning.predicate.patterns.regular_expressions import is_plain, token_bytes, token_of
-from secateur.pruning.rangeset import RangeSet
 
 MOST_TRANSLATED = 1 << 14  # characters of a pattern; a translation takes some 6 microseconds for each
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring
-from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
 

@@ -6,6 +6,7 @@ argument (for example ``negate`` of ``NOT LIKE``) counts as having no node: noth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -58,6 +59,7 @@ _COMPARISONS: dict[type[exp.Expression], str] = {
 }
 _NEGATED: dict[type[exp.Expression], str] = {exp.NEQ: "=", exp.NullSafeNEQ: "<=>"}
 _ARITHMETIC: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_UNCLOSED = re.compile(r"Missing (\S+) from ")  # of sqlglot, before the place
 _UNIT_FUNCTIONS = {  # of 3 arguments, the first an unquoted unit of time
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
@@ -87,7 +89,9 @@ def _parsed(text: str, read: Callable[[str], Parsed]) -> Parsed:
     except ParseError as error:
         raise InvalidPredicate(explain_error(text, error)) from None
     except SqlglotError as error:
-        raise InvalidPredicate(f"cannot read the predicate {text!r}: {error}") from None
+        unclosed = _UNCLOSED.match(str(error.__cause__))
+        reason = f"{unclosed[1]} is not closed" if unclosed else str(error)
+        raise InvalidPredicate(f"cannot read the predicate {text!r}: {reason}") from None
     except RecursionError:
         raise InvalidPredicate(f"the predicate is nested too deeply: {text[:80]!r}...") from None
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from secateur.index.advise.simulate import SimulatedFilter, are_too_many
+from secateur.pruning.bounds.rangeset import between
 from secateur.pruning.predicate.bound import Field, Within
-from secateur.pruning.rangeset import between
 from secateur.values import Kind
 
 LEAF = Within(Field(("a",), pa.int64()), between(Kind.WORD, 0, 10), "a < 10")

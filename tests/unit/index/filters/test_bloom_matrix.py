@@ -36,7 +36,7 @@ from secateur.index.filters.size_class import NONE, native_class, own_class, sha
 from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matrices
 from secateur.index.read.lookup import holders
 from secateur.pruning.report import Faults
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.stores.filter_files import (
     FRAGMENT_BYTES,
     JOINED_BYTES,
@@ -358,6 +358,7 @@ def test_columns_with_all_rows_of_some_alternative(
     assert columns.tolist() == [column for column in np.flatnonzero(has_all).tolist() if first <= column < end]
 
 
+@takes_seconds
 def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
     rows = random_rows(1, 8 * checked_matrix.STRIP, 0.5, 2)
     ranges: list[Range] = []

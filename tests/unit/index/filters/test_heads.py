@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.filters.heads import MOST_PREFIX, Heads, heads_of, joined, shared, spans_of
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind
 from tests.support.profiles import examples
 

@@ -29,7 +29,7 @@ from secateur.index.filters.ordered import (
     places_within,
 )
 from secateur.index.filters.page_bytes import BAND, laid
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind
 from tests.support.profiles import examples
 

@@ -16,9 +16,9 @@ from secateur.index.read import ordered_lookup
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.ordered_lookup import blocks_within, rows_within
 from secateur.index.segments.segment_file import SegmentData, encode_segment
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Ranges
-from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.report import Faults
 from secateur.values import Kind
 from tests.support.stores.index_files import (

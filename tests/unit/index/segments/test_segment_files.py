@@ -82,6 +82,17 @@ def test_files_of_several_bases(parts: list[list[Segment]]) -> None:
     require(reduce(SegmentFiles.followed_by, in_bases), [segment for segments in parts for segment in segments])
 
 
+def test_paths_are_stored_in_order() -> None:
+    """So a refresh that looks for them among those of a listing sorts nothing, nor needs the other columns first."""
+    segments = [[("c", 20), ("a", 30)], [("b", 40), ("a", 50)]]
+    base = write_base(MemoryStore(), "0" * 12, files_of(segments)).base
+    assert base is not None
+    assert base.files.ordered_paths.to_pylist() == ["a", "a", "b", "c"]
+    assert "arrays" not in vars(base.files)
+    assert base.files.path.to_pylist() == ["c", "a", "b", "a"]
+    assert base.files.column("size").tolist() == [20, 30, 40, 50]
+
+
 def test_a_base_is_due_where_many_files_are_in_none_or_few_of_its_own_are_used() -> None:
     most = base_file.MOST_OWN
     many = files_of([[(f"{i:06}", 20)] for i in range(most + 1)])

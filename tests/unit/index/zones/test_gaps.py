@@ -26,12 +26,12 @@ from secateur.index.zones.gaps import (
     spared,
     widest_gaps,
 )
-from secateur.pruning import rangeset
-from secateur.pruning.gaps import reaches
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.gaps import reaches
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, is_float, keys_of, kind_of
 from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 
 WORD_KINDS = [kind for kind in KINDS if kind_of(kind.type) is Kind.WORD]
 
@@ -261,6 +261,7 @@ TYPES: dict[str, Callable[[np.ndarray], pa.Array]] = {
 }
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     ("shape", "g", "types"),
     [(with_outliers, 2, list(TYPES)), (with_modes, 4, list(TYPES)), (with_nan, 2, ["double"])],

@@ -19,8 +19,9 @@ from secateur.errors import EvaluationError, IncomparableLiteral, UnsupportedPre
 from secateur.index.zones import zonemap
 from secateur.index.zones.sort_key import SortColumn, parse_sort_column, tuple_bounds
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.pruning.key_bytes import encode_rows
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.key_bytes import encode_rows
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.column_keys import keys_where
@@ -28,8 +29,7 @@ from secateur.pruning.predicate.key_ranges import MOST_ALTERNATIVES, MOST_INTERV
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.rows import matching_rows, truth
+from secateur.pruning.rows.truth import matching_rows, truth
 from secateur.values import keys_of
 from tests.support.drawn.strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 from tests.support.profiles import examples

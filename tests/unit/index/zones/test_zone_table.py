@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 
 LAYOUTS = {
     pa.string(): [pa.large_string(), pa.string_view()],

@@ -24,7 +24,7 @@ from secateur.index.zones.page_statistics import (
     whole_blocks,
 )
 from secateur.index.zones.zonemap import BOUND_BYTES, ZoneMap
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.values import Kind, is_float, keys_of, kind_of
 from tests.support.checks.units import at_most, measured, units
 from tests.support.drawn.strategies import ColumnKind, array_of

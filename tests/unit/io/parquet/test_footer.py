@@ -27,7 +27,7 @@ from secateur.errors import InvalidParquet
 from secateur.io.parquet.footer import Bounds, Footer, Leaf, chunk_bounds, read_footer, read_page_index
 from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_struct
 from secateur.io.parquet.writer_bugs import Doubt, doubts
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.stores.edited_footers import (
     chunk_of,
     edited,
@@ -330,6 +330,7 @@ def test_duckdb_files(tmp_path: Path) -> None:
         assert (by_path[("after",)].nan_count == -1).all()
 
 
+@takes_seconds
 def test_tpchgen_files(tmp_path: Path) -> None:
     tpchgen = shutil.which("tpchgen-cli", path=str(Path(sys.executable).parent))
     if tpchgen is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import InvalidOption, UnknownColumn
 from secateur.io.scan.clustering import depths
+from tests.support.profiles import examples
 
 pairs = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted)
 
@@ -72,11 +74,64 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     )
 
 
+@st.composite
+def files_of_pairs(draw: st.DrawFn) -> list[list[tuple[int | None, str | None]]]:
+    """Row groups of a few rows of two columns."""
+    values = st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from(["", "a", "ab", "b"]))
+    return draw(st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=6))
+
+
+@examples(100)
+@given(files_of_pairs())
+def test_tuples_are_counted(groups: list[list[tuple[int | None, str | None]]]) -> None:
+    """By the bounds of both columns; row groups without a value of one of them hold no tuple."""
+    with tempfile.TemporaryDirectory() as root:
+        for number, rows in enumerate(groups):
+            columns = [pa.array([row[i] for row in rows], type_) for i, type_ in enumerate((pa.int64(), pa.string()))]
+            pq.write_table(pa.table(columns, ["n", "s"]), f"{root}/{number}.parquet")
+        *by_column, of_tuples = sec.inspect.clustering(root, by=["n", "s"]).to_pylist()
+        assert by_column == sec.inspect.clustering(root, ["n", "s"]).to_pylist()
+        assert sec.inspect.clustering(root, [], by=["n", "s"]).to_pylist() == [of_tuples]
+    values = [[[row[i] for row in rows if row[i] is not None] for i in (0, 1)] for rows in groups]
+    intervals = [(tuple(map(min, pair)), tuple(map(max, pair))) for pair in values if all(pair)]
+    assert of_tuples["column"] == "n, s"
+    assert (of_tuples["blocks"], of_tuples["unbounded"]) == (len(intervals), 0)
+    assert of_tuples["constant"] == sum(low == high for low, high in intervals)
+    if intervals:
+        points = [low for low, _ in intervals]
+        depth = [
+            max(sum(a <= p <= b for a, b in intervals) for p in points if low <= p <= high) for low, high in intervals
+        ]
+        overlaps = [sum(a <= high and low <= b for a, b in intervals) - 1 for low, high in intervals]
+        assert (of_tuples["mean_depth"], of_tuples["max_depth"]) == (pytest.approx(np.mean(depth)), max(depth))
+        assert of_tuples["mean_overlaps"] == pytest.approx(np.mean(overlaps))
+
+
+def test_tuples_of_the_sort_key_are_those_of_the_index(tmp_path: Path) -> None:
+    """They tell apart what bounds of columns do not: a row group that ends one country and begins the next."""
+    n = 120
+    rows = sorted((f"c{i % 4}", i) for i in range(n))
+    table = pa.table({"country": [row[0] for row in rows], "ts": [row[1] for row in rows]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=20)
+    loose = sec.inspect.clustering(str(tmp_path), [], by=["country", "ts"]).to_pylist()[0]
+    sec.build_index(str(tmp_path), sort_key=["country", "ts"])
+    exact = sec.inspect.clustering(str(tmp_path), [], by=["country", "ts"]).to_pylist()[0]
+    assert (exact["blocks"], exact["max_depth"], exact["mean_overlaps"]) == (6, 1, 0.0)
+    assert loose["max_depth"] > 1
+    other = sec.inspect.clustering(str(tmp_path), [], by=["ts", "country"]).to_pylist()[0]
+    assert other["max_depth"] > 1, "another order"
+    pq.write_table(table, tmp_path / "b.parquet", row_group_size=20)
+    both = sec.inspect.clustering(str(tmp_path), [], by=["country", "ts"]).to_pylist()[0]
+    assert (both["blocks"], both["unbounded"]) == (12, 0), "of a new file the bounds of the columns are known"
+
+
 def test_names_are_checked(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "items": [[1]], "at": [dt.date(2026, 1, 1)]}), tmp_path / "a.parquet")
     table = sec.open_table(str(tmp_path))
     assert sec.inspect.clustering(table, ["AT"])["column"].to_pylist() == ["at"]
     with pytest.raises(UnknownColumn, match="idd"):
         sec.inspect.clustering(table, ["idd"])
+    with pytest.raises(UnknownColumn, match="idd"):
+        sec.inspect.clustering(table, by=["id", "idd"])
     with pytest.raises(InvalidOption, match="items have no order"):
         sec.inspect.clustering(table, ["items"])

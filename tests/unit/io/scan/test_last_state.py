@@ -15,6 +15,7 @@ import secateur as sec
 from secateur.errors import TableNotFound, UnknownColumn
 from secateur.io.scan import last_state
 from secateur.io.tables.table import Table
+from tests.support.profiles import takes_seconds
 from tests.support.s3_server import REGION, S3Server
 
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
@@ -44,6 +45,7 @@ def ids(table: Table, key: int = KEY) -> list[int]:
     return sorted(sec.prune(table, f"key = {key}").to_arrow()["id"].to_pylist())
 
 
+@takes_seconds
 def test_rows_are_those_of_the_state_that_the_store_names(filesystem: pafs.S3FileSystem, folder: str) -> None:
     """One handle sees files and an index come, change and go."""
     write(filesystem, f"{folder}/t/0.parquet", 0)
@@ -73,6 +75,7 @@ def test_rows_are_those_of_the_state_that_the_store_names(filesystem: pafs.S3Fil
         ids(table)
 
 
+@takes_seconds
 def test_a_state_whose_index_files_are_gone_is_asked_for_again(filesystem: pafs.S3FileSystem, folder: str) -> None:
     """Here strict: the plan over the last state fails, the one over the current state does not."""
     write(filesystem, f"{folder}/t/0.parquet", 0)
@@ -87,6 +90,7 @@ def test_a_state_whose_index_files_are_gone_is_asked_for_again(filesystem: pafs.
     assert not any(stage.degraded for stage in plan.report.stages)
 
 
+@takes_seconds
 def test_a_look_up_takes_three_round_trips(
     filesystem: pafs.S3FileSystem, folder: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import secateur as sec
@@ -20,6 +21,7 @@ from secateur.io.parquet.row_selection import (
     RowSelection,
     all_rows,
     chosen_rows,
+    cut_out,
     end_to_end,
     intersection,
     without_gaps,
@@ -79,6 +81,7 @@ def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str
 
 
 ranges = st.lists(st.booleans(), min_size=1, max_size=60).map(np.array)
+cuts = st.lists(st.integers(0, 60), max_size=4)
 
 
 @given(ranges, ranges, st.integers(1, 9), st.data())
@@ -94,6 +97,18 @@ def test_chosen_rows_are_sets_of_rows(a: np.ndarray, b: np.ndarray, n: int, data
     inside = RowSelection(first.start[first.start < 60], first.stop[first.start < 60])
     assert inside.within(cover, held)["row"].to_pylist() == inside.positions.tolist()
     assert all_rows(n).positions.tolist() == list(range(n))
+
+
+@given(ranges | st.sets(st.integers(0, 59), max_size=4).map(lambda held: np.isin(np.arange(60), list(held))), cuts)
+@example(np.isin(np.arange(60), [3, 40]), [30])  # few rows of a second batch
+def test_rows_are_cut_out_of_batches(flags: np.ndarray, ends: list[int]) -> None:
+    chosen, n = chosen_rows(np.flatnonzero(flags)), len(flags)
+    data = pa.RecordBatch.from_arrays([pa.array(range(n)), pa.array(map(str, range(n)))], ["row", "text"])
+    places = pairwise([0, *sorted(min(end, n) for end in ends), n])
+    batches = (data.slice(start, stop - start) for start, stop in places)
+    parts = list(cut_out(batches, chosen))
+    assert [row for part in parts for row in part["row"].to_pylist()] == np.flatnonzero(flags).tolist()
+    assert all(part["text"].to_pylist() == [*map(str, part["row"].to_pylist())] for part in parts)
 
 
 groups = st.lists(st.lists(st.booleans(), max_size=6).map(np.array), min_size=1, max_size=6)

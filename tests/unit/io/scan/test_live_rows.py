@@ -19,7 +19,7 @@ from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.pruning.stages import first_rows
 from tests.support.drawn.deleted_rows import Place, Row, histories, made
 from tests.support.formats.delta_tables import LoggedTable, numbered
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 
 HOLDS = {"true": lambda k: True, "k > 0": lambda k: k is not None and k > 0, "k IS NOT NULL": lambda k: k is not None}
 
@@ -30,6 +30,7 @@ def _of_few_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_rows, "FEW_ROWS", -1)
 
 
+@takes_seconds
 @examples(120)
 @given(histories(), st.sampled_from(sorted(HOLDS)), st.booleans())
 def test_no_deleted_row_counts(

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.io.spark.key_filter import FPR, KeyedRows, KeyFilter, tuple_hashes
+from secateur.pruning.bounds.rangeset import integer_points
 from secateur.pruning.predicate.bound import Field, Unsupported, Within
 from secateur.pruning.predicate.nodes import And, Truth
-from secateur.pruning.rangeset import integer_points
 from tests.support.profiles import examples
 
 PAIRS = [  # of a column's type and of the keys' type, whose values a join compares as they are

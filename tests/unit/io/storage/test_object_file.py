@@ -29,7 +29,7 @@ from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
-from tests.support.profiles import examples, sweep
+from tests.support.profiles import examples, sweep, takes_seconds
 from tests.support.s3_server import REGION, S3Server, once
 from tests.support.stores.local_build import index_here
 
@@ -198,6 +198,7 @@ def found(plan: object) -> list[int]:
     return sorted(plan.to_arrow()["id"].to_pylist())  # type: ignore[attr-defined]
 
 
+@takes_seconds
 def test_a_file_that_is_replaced_while_it_is_read(
     table: ParquetDirectory, filesystem: pafs.S3FileSystem, folder: str
 ) -> None:
@@ -216,6 +217,7 @@ def test_a_file_that_is_replaced_while_it_is_read(
             read()
 
 
+@takes_seconds
 def test_a_file_that_is_longer_makes_a_plan_stale(
     table: ParquetDirectory, filesystem: pafs.S3FileSystem, folder: str
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_file_that_is_longer_makes_a_plan_stale(
 # ---- round trips -----------------------------------------------------------------------------------------------------
 
 
+@takes_seconds
 def test_few_round_trips(table: ParquetDirectory, s3: S3Server) -> None:
     """Of a process that knows nothing, and of one that knows the index's snapshot; each asks for another value."""
     cold = sec.open_table(table.location)
@@ -248,6 +251,7 @@ def test_few_round_trips(table: ParquetDirectory, s3: S3Server) -> None:
     assert again.round_trips <= 3  # the listing; filters; pages
 
 
+@takes_seconds
 def test_a_look_up_in_another_segment_takes_four_round_trips(
     filesystem: pafs.S3FileSystem, folder: str, s3: S3Server
 ) -> None:
@@ -288,6 +292,7 @@ ALONG = [
 ]
 
 
+@takes_seconds
 @pytest.mark.parametrize(("predicate", "short", "along"), sweep(ALONG, 2))
 def test_only_few_and_short_locations_are_read_along(
     filesystem: pafs.S3FileSystem,
@@ -319,6 +324,7 @@ def test_only_few_and_short_locations_are_read_along(
     assert page_locations.head.tolist() == alone.head.tolist()
 
 
+@takes_seconds
 @pytest.mark.parametrize(
     ("chunk", "keeps", "sound"),
     sweep(
@@ -371,6 +377,7 @@ def test_columns_apart_are_read_at_once(filesystem: pafs.S3FileSystem, folder: s
     assert (len(reading.requests), reading.round_trips) == (4, 2)  # a footer; the chunks
 
 
+@takes_seconds
 def test_opening_a_table_looks_around_at_once(table: ParquetDirectory, s3: S3Server) -> None:
     with s3.traffic(LATENCY) as opening:
         sec.open_table(table.location)

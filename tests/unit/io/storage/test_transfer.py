@@ -26,6 +26,7 @@ from secateur.io.spark.data_source import SecateurDataSource
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.transfer import plain, plain_settings, received, sent
 from tests.support.checks.canary import CANARY, leaks
+from tests.support.profiles import takes_seconds
 from tests.support.s3_server import ACCESS_KEY, REGION, S3Server
 
 ROWS = pa.table({"id": np.arange(1000), "twice": np.arange(1000) * 2})
@@ -171,6 +172,7 @@ def test_no_read_path_to_executors_carries_credentials(
     assert s3.keys_of("PUT", root, "0000000001.snapshot") == {"AKIACANARY"}
 
 
+@takes_seconds
 def test_tasks_of_the_data_source_carry_no_credentials(
     keyed: tuple[pafs.S3FileSystem, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

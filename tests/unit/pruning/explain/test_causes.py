@@ -17,7 +17,7 @@ from secateur.scan import Scan
 from tests.support.checks.chosen_stages import only_stages
 from tests.support.drawn.deleted_rows import histories, made
 from tests.support.drawn.made_tables import MADE, PREDICATES, Made, table_of
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 
 Place = tuple[str, int]
 
@@ -75,6 +75,7 @@ def test_why_names_the_stage_after_which_a_block_is_gone(how: Made, predicate: s
         check(table, predicate, limit)
 
 
+@takes_seconds
 def test_every_stage_is_met() -> None:
     """So the property above does not hold of nothing."""
     how = Made(3, 5, 4, True, (FilterOption(POSTINGS, "i"), FilterOption(NGRAM, "text", gram=4)), True)

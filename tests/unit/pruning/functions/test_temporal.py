@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.functions import clocks, temporal
 from secateur.pruning.functions.registry import RULES
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Function, Interval, at_least, constant, key_range, points
-from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of
+from tests.support.profiles import takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -253,6 +254,7 @@ def test_a_steady_key_divides_the_values(data: st.DataObject, case: Case, zone: 
             assert at_least(values.lower.take([i]), values.lower.take([1])).all(), (case.sql, zone, key, other)
 
 
+@takes_seconds
 def test_most_keys_are_steady() -> None:
     """A change of the clock takes away little: no day of New York, none of the hours but those around it."""
     zone = zone_of("America/New_York")

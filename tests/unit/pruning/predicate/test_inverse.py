@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from secateur.io.spark.file_reader import spark_schema
-from secateur.pruning import rangeset
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.evaluate import ColumnSubset, interval_of
 from secateur.pruning.functions.text import first_characters
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Interval, key_range, points
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding import bind as binding
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.binding.resolve import Binder
@@ -30,9 +32,7 @@ from secateur.pruning.predicate.bound import Field, Operand, Within, leaves
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.rows import truth
-from secateur.pruning.zones import Zones
+from secateur.pruning.rows.truth import truth
 from secateur.values import Key, Keys, Kind, float_key, is_float, keys_of, kind_of, successor
 from tests.support.checks.bound_form import bound_form
 from tests.support.checks.oracle import ask

@@ -12,7 +12,7 @@ from secateur.pruning.predicate.bound import Within, leaves
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.drawn.strategies import connected
 
 SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.bool_()), ("s", pa.string())])

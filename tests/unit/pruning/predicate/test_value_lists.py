@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Within, leaves
@@ -27,11 +27,11 @@ from secateur.pruning.predicate.python_values import literal
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.predicate.value_lists import FEW, ValueList, listed
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.bound_form import bound_form
 from tests.support.checks.oracle import ask
 from tests.support.drawn.strategies import BINARIES, DAYS, MOMENTS, TEXTS
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -380,6 +380,7 @@ def test_spark_reads_the_text_of_lists_as_they_are_meant(spark: SparkSession, tm
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
+@takes_seconds
 def test_the_text_of_a_long_list_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": np.arange(1000)}), tmp_path / "rows.parquet", row_group_size=100)
     table = sec.open_table(str(tmp_path))

@@ -7,6 +7,7 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
@@ -36,6 +37,7 @@ public final class Answer {
     public String text;
     Figures figures;
     Path[] paths;
+    FileStatus[] files; // as Spark has listed them; null if Python has
     long[] sizes, modified;
     Object[][] told; // per file, the values of the partition columns
     int[] file; // per range

@@ -101,21 +101,19 @@ public final class DeltaRelation implements Function {
         byte[] rest = reply.rest.readAllBytes();
         DataInputStream in = new DataInputStream(new ByteArrayInputStream(rest));
         List kept = new ArrayList();
-        Set dead = new HashSet();
+        Set paths = new HashSet();
         long size = 0;
         for (int i = 0; i < listed.size(); i++) {
             AddFile file = (AddFile) listed.get(i);
-            if (in.readByte() == 0) {
-                dead.add(file.path());
-                continue;
-            }
+            if (in.readByte() == 0) continue;
             kept.add(file);
+            paths.add(file.path());
             size += file.size();
         }
         Map ranges = ranges(in, index, listed);
         boolean isChosen = index instanceof NarrowedDeltaFiles && ((NarrowedDeltaFiles) index).isChosen();
         return new NarrowedDeltaFiles(
-            index, location, reply, ByteBuffer.wrap(rest), dead, isChosen ? PrunedTable.seq(kept) : null, ranges, size,
+            index, location, reply, ByteBuffer.wrap(rest), paths, isChosen ? PrunedTable.seq(kept) : null, ranges, size,
             isPartial ? known : null);
     }
 
@@ -140,7 +138,7 @@ public final class DeltaRelation implements Function {
         Seq kept = PrunedTable.seq(files);
         Map ranges = ranges(in, index, files);
         return new NarrowedDeltaFiles(
-            (PreparedDeltaFileIndex) deferred.holding(kept), location, reply, ByteBuffer.wrap(rest), new HashSet(),
+            (PreparedDeltaFileIndex) deferred.holding(kept), location, reply, ByteBuffer.wrap(rest), null,
             kept, ranges, size, null);
     }
 

@@ -3,6 +3,7 @@ package secateur;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.Arrays;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructField;
@@ -48,11 +49,13 @@ final class FileList implements BlockSource {
         Figures figures = Figures.read(in);
         int n = in.readInt();
         Path[] paths = new Path[n];
+        FileStatus[] files = new FileStatus[n];
         long[] sizes = new long[n], modified = new long[n];
         StructField[] columns = table.partitionSchema.fields();
         Object[][] values = new Object[n][columns.length];
         for (int i = 0; i < n; i++) {
             int at = in.readInt();
+            files[i] = listing.files[at];
             paths[i] = listing.files[at].getPath();
             sizes[i] = listing.files[at].getLen();
             modified[i] = listing.files[at].getModificationTime();
@@ -69,9 +72,11 @@ final class FileList implements BlockSource {
             start[i] = in.readLong();
             length[i] = in.readLong();
         }
-        return new Answer(
+        Answer answer = new Answer(
             text, number, size, rows, figures, paths, sizes, modified, values, file, start, length, Known.read(in),
             ColumnFigures.read(in));
+        answer.files = files;
+        return answer;
     }
 
     public boolean equals(Object other) {

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -13,7 +14,6 @@ import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.StructField;
 import scala.collection.Iterator;
-import scala.collection.immutable.Map;
 
 /** Splits and packs the ranges of an answer into the partitions of a scan, as Spark does with files. */
 final class FilePartitions {
@@ -22,11 +22,17 @@ final class FilePartitions {
         SparkSession spark = scan.table.spark;
         long most = inOne ? Long.MAX_VALUE : SplitSize.of(answer, spark);
         List pieces = pieces(answer, scan, most);
+        if (scan.isGrouped) return grouped(pieces, spark, most);
         if (inOne) {
             if (pieces.isEmpty()) return new FilePartition[0];
             PartitionedFile[] all = (PartitionedFile[]) pieces.toArray(new PartitionedFile[0]);
             return new FilePartition[] {new FilePartition(0, all)};
         }
+        List found = packed(pieces, spark, most);
+        return (FilePartition[]) found.toArray(new FilePartition[0]);
+    }
+
+    private static List packed(List pieces, SparkSession spark, long most) {
         Collections.sort(pieces, new Comparator() {
             public int compare(Object a, Object b) {
                 return Long.compare(((PartitionedFile) b).length(), ((PartitionedFile) a).length());
@@ -35,6 +41,20 @@ final class FilePartitions {
         List found = new ArrayList();
         Iterator all = FilePartition.getFilePartitions(spark, PrunedTable.seq(pieces), most).iterator();
         while (all.hasNext()) found.add(all.next());
+        return found;
+    }
+
+    /** The same, each for files with the same values of the partition columns. */
+    private static FilePartition[] grouped(List pieces, SparkSession spark, long most) {
+        List found = new ArrayList();
+        for (java.util.Iterator groups = Grouping.byKey(pieces).entrySet().iterator(); groups.hasNext();) {
+            Map.Entry group = (Map.Entry) groups.next();
+            List packed = packed((List) group.getValue(), spark, most);
+            for (int i = 0; i < packed.size(); i++) {
+                PartitionedFile[] files = ((FilePartition) packed.get(i)).files();
+                found.add(new KeyedPartition(found.size(), files, (InternalRow) group.getKey()));
+            }
+        }
         return (FilePartition[]) found.toArray(new FilePartition[0]);
     }
 
@@ -51,17 +71,18 @@ final class FilePartitions {
         for (int i = 0; i < answer.start.length; i++) {
             int file = answer.file[i];
             for (long done = 0; done < answer.length[i]; done += most) {
-                long size = Math.min(most, answer.length[i] - done);
+                long start = answer.start[i] + done, size = Math.min(most, answer.length[i] - done);
+                String[] hosts = answer.files == null ? Hosts.NONE : Hosts.of(answer.files[file], start, size);
                 pieces.add(new PartitionedFile(
-                    rows[file], names[file], answer.start[i] + done, size, new String[0], answer.modified[file],
-                    answer.sizes[file], (Map) scala.collection.immutable.Map$.MODULE$.empty()));
+                    rows[file], names[file], start, size, hosts, answer.modified[file],
+                    answer.sizes[file], (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty()));
                 if (most == Long.MAX_VALUE) break;
             }
         }
         return pieces;
     }
 
-    private static InternalRow row(PrunedScan scan, Object[] all) {
+    static InternalRow row(PrunedScan scan, Object[] all) {
         StructField[] read = scan.parquet.readPartitionSchema().fields();
         Object[] values = new Object[read.length];
         for (int i = 0; i < read.length; i++) {

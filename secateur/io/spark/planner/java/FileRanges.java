@@ -18,6 +18,7 @@ final class FileRanges {
     final long number;
     final Figures figures;
     final Known[] known; // of aggregates, over what is left out
+    final ColumnFigures[] columns; // of those that the question names, if anything is known of them
     final List tasks = new ArrayList(); // texts, of a snapshot's files that can hold a match
     private final List paths = new ArrayList(); // of the files in question
     private final boolean isOfSnapshot; // then Python names the files, and not Java
@@ -28,6 +29,7 @@ final class FileRanges {
         number = reply.number;
         figures = Figures.read(reply.rest);
         known = Known.read(reply.rest);
+        columns = ColumnFigures.read(reply.rest);
         this.isOfSnapshot = isOfSnapshot;
     }
 

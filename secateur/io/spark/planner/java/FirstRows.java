@@ -68,7 +68,6 @@ final class FirstRows {
         Chain chain = Chain.of(node, rule);
         List items = chain == null ? null : items(chain);
         if (items == null) return null;
-        if (order == null && chain.filters.isEmpty() && chain.isOfDelta()) return null; // Delta itself stops in time
         LogicalPlan limited = chain.partial(Question.ofRows(chain.filters, wanted, items));
         return limited == null ? null : chain.under(top, limited);
     }

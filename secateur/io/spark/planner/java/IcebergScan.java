@@ -37,7 +37,8 @@ public final class IcebergScan implements Function {
         if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
         try {
             boolean isPartial = !(parts[2] instanceof List);
-            byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2]);
+            String[] columns = ColumnFigures.asked(session.sessionState().conf(), scan.readSchema());
+            byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2], columns);
             if (isPartial && IndexTasks.hasFloats(scan)) return "Iceberg filters floats by its own rules";
             boolean isChosen = isPartial && IndexTasks.hasFilterOfPartitions(scan, table);
             if (isChosen) deferred = null; // Iceberg's tasks tell which files are counted

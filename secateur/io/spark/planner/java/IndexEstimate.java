@@ -1,5 +1,6 @@
 package secateur;
 
+import java.io.DataInputStream;
 import java.util.OptionalLong;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Schema;
@@ -26,26 +27,36 @@ final class IndexEstimate implements Statistics {
         this.bytes = bytes;
     }
 
-    /** Iceberg's own statistics where it has columns to tell of, needs no manifest, or plans the scan in any case. */
+    /**
+     * Iceberg's own statistics where it has columns to tell of, needs no manifest, or plans the scan in any case.
+     *
+     * With Spark's cost-based optimizer, what the index knows of columns is added to them.
+     */
     static Statistics of(EnableRule rule, Table table, Scan scan, Predicate[] filters) {
-        Statistics found = null;
-        if (filters.length > 0 && !SQLConf.get().cboEnabled() && Switches.ofName(table.name()) == null) {
+        boolean hasCosts = SQLConf.get().cboEnabled();
+        Statistics own = hasCosts ? ((SupportsReportStatistics) scan).estimateStatistics() : null, found = null;
+        if ((hasCosts || filters.length > 0) && Switches.ofName(table.name()) == null) {
             try {
-                found = asked(rule, table, scan, filters);
+                found = asked(rule, table, scan, filters, own);
             } catch (Exception unknown) { // the rule will say why, when it asks for the files
             }
         }
-        return found == null ? ((SupportsReportStatistics) scan).estimateStatistics() : found;
+        if (found != null) return found;
+        return own != null ? own : ((SupportsReportStatistics) scan).estimateStatistics();
     }
 
-    private static Statistics asked(EnableRule rule, Table table, Scan scan, Predicate[] filters) throws Exception {
+    private static Statistics asked(EnableRule rule, Table table, Scan scan, Predicate[] filters, Statistics own)
+            throws Exception {
         Object snapshot = Reflected.call(scan, "snapshotId");
         Schema schema = (Schema) Reflected.call(scan, "schema");
-        if (snapshot == null || !IndexTasks.areMissing(scan, table, schema)) return null;
+        if (snapshot == null || (own == null && !IndexTasks.areMissing(scan, table, schema))) return null;
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
+        String[] columns = ColumnFigures.asked(SQLConf.get(), scan.readSchema());
         byte[] told = NarrowedScan.told(metadata, ((Long) snapshot).longValue(), schema, null);
-        byte[] question = Answer.asked(SparkSession.active(), 0, SourceFilters.comparisons(filters));
-        long rows = FilesReply.ofEstimate(rule.asker, Asker.DATA_FILES, told, question).rest.readLong();
+        byte[] question = Answer.asked(SparkSession.active(), 0, SourceFilters.comparisons(filters, columns));
+        DataInputStream reply = FilesReply.ofEstimate(rule.asker, Asker.DATA_FILES, told, question).rest;
+        long rows = reply.readLong();
+        if (own != null) return FewerRows.of(own, rows, ColumnFigures.read(reply), scan.readSchema());
         return new IndexEstimate(rows, SparkSchemaUtil.estimateSize(scan.readSchema(), rows));
     }
 

@@ -11,7 +11,6 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.HasTableOperations;
@@ -150,22 +149,9 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         return scan.description() + ", IndexPruning: " + ranges.text + narrowed + stages;
     }
 
-    /** Iceberg's own estimate, or its share for the rows that are left if these are fewer. */
     public Statistics estimateStatistics() {
-        final Statistics own = ((SupportsReportStatistics) scan).estimateStatistics();
-        final long rows = ranges.figures.rows;
-        if (rows < 0 || !own.numRows().isPresent() || own.numRows().getAsLong() <= rows) return own;
-        final double share = (double) rows / own.numRows().getAsLong();
-        return new Statistics() {
-            public OptionalLong sizeInBytes() {
-                OptionalLong bytes = own.sizeInBytes();
-                return bytes.isPresent() ? OptionalLong.of((long) Math.ceil(share * bytes.getAsLong())) : bytes;
-            }
-
-            public OptionalLong numRows() { return OptionalLong.of(rows); }
-
-            public Map columnStats() { return own.columnStats(); }
-        };
+        Statistics own = ((SupportsReportStatistics) scan).estimateStatistics();
+        return FewerRows.of(own, ranges.figures.rows, ranges.columns, readSchema());
     }
 
     public CustomMetric[] supportedCustomMetrics() {

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -14,8 +15,11 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportOrdering;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
@@ -24,12 +28,14 @@ import scala.Tuple2;
 import scala.collection.immutable.Map;
 
 public final class PrunedScan
-        implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering, Limitable {
+        implements Scan, SupportsReportStatistics, SupportsReportPartitioning, SupportsReportOrdering,
+            SupportsMetadata, SupportsRuntimeV2Filtering, Limitable {
     public final PrunedTable table;
     private final BlockSource source;
     final ParquetScan parquet;
     final byte[] question; // the filters of the query, and how many rows are wanted of which order
     private final boolean isPartial; // whether rows are left out that match: then only one node of a plan may read the scan
+    final boolean isGrouped; // whether every partition has files of one value of each partition column that is read
     private Answer answer; // to the question; requested once
     private boolean isWhole;
     private volatile Figures figures; // of the last answer
@@ -37,16 +43,19 @@ public final class PrunedScan
     private PartitionReaderFactory reader; // made once: it broadcasts settings, and adaptive execution plans anew
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
-    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question, boolean isPartial) {
+    PrunedScan(
+            PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question, boolean isPartial,
+            boolean isGrouped) {
         this.table = table;
         this.source = source;
         this.parquet = parquet;
         this.question = question;
         this.isPartial = isPartial;
+        this.isGrouped = isGrouped;
     }
 
     /** The same scan for a question of the one node that reads it. */
-    PrunedScan partial(byte[] question) { return new PrunedScan(table, source, parquet, question, true); }
+    PrunedScan partial(byte[] question) { return new PrunedScan(table, source, parquet, question, true, isGrouped); }
 
     public Scan partial(DataSourceV2ScanRelation relation, byte[] question) { return partial(question); }
 
@@ -127,6 +136,14 @@ public final class PrunedScan
         };
     }
 
+    public Partitioning outputPartitioning() {
+        return isGrouped ? Grouping.partitioning(parquet.readPartitionSchema(), answer(), this) : Grouping.none();
+    }
+
+    public SortOrder[] outputOrdering() {
+        return isGrouped ? Grouping.order(parquet.readPartitionSchema()) : new SortOrder[0];
+    }
+
     /** Columns whose values in a join can prune; none if rows are counted that the join may drop. */
     public NamedReference[] filterAttributes() {
         if (isPartial) return new NamedReference[0];
@@ -150,7 +167,8 @@ public final class PrunedScan
     public boolean equals(Object other) {
         if (!(other instanceof PrunedScan)) return false;
         PrunedScan scan = (PrunedScan) other;
-        return source.equals(scan.source) && parquet.equals(scan.parquet) && Arrays.equals(question, scan.question);
+        return isGrouped == scan.isGrouped && source.equals(scan.source) && parquet.equals(scan.parquet)
+            && Arrays.equals(question, scan.question);
     }
 
     public int hashCode() { return 31 * source.hashCode() + Arrays.hashCode(question); }

@@ -73,14 +73,10 @@ final class PrunedScanBuilder extends FileScanBuilder {
     public Scan build() {
         if (hidden != null) return new FilesScan(table, hidden, filters);
         ParquetScan scan = parquet.build();
-        return new PrunedScan(table, table.source(filters), scan, Question.of(filters, estimated(scan)), false);
-    }
-
-    /** The columns whose statistics Spark's optimizer uses, as the session is set. */
-    private String[] estimated(ParquetScan scan) {
         SQLConf conf = table.spark.sessionState().conf();
-        boolean isUsed = conf.cboEnabled() || conf.planStatsEnabled();
-        return isUsed ? ColumnFigures.asked(scan.readSchema()) : new String[0];
+        return new PrunedScan(
+            table, table.source(filters), scan, Question.of(filters, ColumnFigures.asked(conf, scan.readSchema())), false,
+            Grouping.isOf(scan.readPartitionSchema()));
     }
 
     /**

@@ -73,13 +73,15 @@ public final class Question {
         }
     }
 
-    /** Encode the filters of a data source. */
-    static byte[] of(SourceFilters filters) {
+    /** Encode the filters of a data source, and the columns whose statistics are wanted. */
+    static byte[] of(SourceFilters filters, String[] columns) {
         try {
             Question question = new Question();
             question.out.writeLong(ALL);
             filters.write(question);
-            for (int i = 0; i < 4; i++) question.out.writeInt(0); // no order, no aggregates, no groups, no columns
+            for (int i = 0; i < 3; i++) question.out.writeInt(0); // no order, no aggregates, no groups
+            question.out.writeInt(columns.length);
+            for (int i = 0; i < columns.length; i++) question.text(columns[i]);
             return question.bytes.toByteArray();
         } catch (IOException impossible) {
             throw new IllegalStateException(impossible);

@@ -52,7 +52,8 @@ final class Rewriting {
                 PrunedScan scan = (PrunedScan) scans.get(i);
                 rule.events.add(session, scan.table.name, String.valueOf(scan.answer().number), scan.answer().text);
             }
-            return withKeys(hasJoin ? RuntimeFilters.added(pushed) : pushed);
+            LogicalPlan told = Grouping.told(pushed);
+            return withKeys(hasJoin ? RuntimeFilters.added(told) : told);
         }
     }
 

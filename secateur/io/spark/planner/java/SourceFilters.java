@@ -31,14 +31,14 @@ final class SourceFilters {
     static byte[] values(Predicate[] predicates) {
         SourceFilters found = new SourceFilters();
         for (int i = 0; i < predicates.length; i++) if (isList(predicates[i])) found.filters.add(predicates[i]);
-        return Question.of(found);
+        return Question.of(found, new String[0]);
     }
 
-    /** The comparisons and lists among filters, and what AND and OR make of them. */
-    static byte[] comparisons(Predicate[] predicates) {
+    /** The comparisons and lists among filters, and what AND and OR make of them; columns: whose statistics are wanted. */
+    static byte[] comparisons(Predicate[] predicates, String[] columns) {
         SourceFilters found = new SourceFilters();
         for (int i = 0; i < predicates.length; i++) if (isKnown(predicates[i])) found.filters.add(predicates[i]);
-        return Question.of(found);
+        return Question.of(found, columns);
     }
 
     /** Encode how many filters there are, and the tree of each. */

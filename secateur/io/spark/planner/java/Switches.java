@@ -8,6 +8,7 @@ import org.apache.spark.sql.internal.SQLConf;
 /** Whether the session has switched pruning off, for all tables or for one. */
 final class Switches {
     private static final String ENABLED = "secateur.enabled"; // SET secateur.enabled[.<table>]=false
+    private static final String GROUPING = "secateur.grouping"; // SET secateur.grouping=true
 
     static boolean isOn() { return isTrue(ENABLED); }
 
@@ -29,7 +30,12 @@ final class Switches {
         return ofName(name.unquotedString());
     }
 
-    private static boolean isTrue(String key) {
-        return SQLConf.get().getConfString(key, "true").trim().equalsIgnoreCase("true");
+    /** Whether scans are to be grouped by partition columns. */
+    static boolean isGrouping() { return isTrue(GROUPING, "false"); }
+
+    private static boolean isTrue(String key) { return isTrue(key, "true"); }
+
+    private static boolean isTrue(String key, String usually) {
+        return SQLConf.get().getConfString(key, usually).trim().equalsIgnoreCase("true");
     }
 }

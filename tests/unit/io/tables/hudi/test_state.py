@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import secateur as sec
 from secateur.cli import main
 from secateur.errors import SecateurError, TableNotFound, UnsupportedTable
-from tests.support.profiles import sweep
+from tests.support.profiles import sweep, takes_seconds
 
 DATA = Path(__file__).parents[4] / "data" / "hudi"
 NAMES = ["cow-6", "cow-9", "mor-6", "mor-9"]
@@ -36,6 +36,7 @@ def rows(table: object, predicate: str = "true") -> list[list[Any]]:
     return sorted([list(row.values()) for row in read.to_pylist()])
 
 
+@takes_seconds
 @pytest.mark.parametrize("name", NAMES)
 def test_every_instant(tmp_path: Path, name: str) -> None:
     path, expected = unpacked(name, tmp_path)

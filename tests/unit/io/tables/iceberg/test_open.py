@@ -21,6 +21,7 @@ from secateur.io.tables.iceberg import snapshot
 from secateur.io.tables.iceberg.open import newest_metadata
 from secateur.io.tables.iceberg.table import IcebergTable
 from tests.support.formats.iceberg_rows import SCHEMA, ids, rows
+from tests.support.profiles import takes_seconds
 from tests.support.stores.local_build import index_here
 
 
@@ -228,6 +229,7 @@ def test_of_the_snapshot_that_an_index_covers_no_manifest_is_read(events: Table,
     assert len(read_manifests) == 1
 
 
+@takes_seconds
 def test_manifests_that_are_kept_broken_are_read_themselves(events: Table, read_manifests: list[str]) -> None:
     """Every byte of the file may be another, and it may be cut, empty or gone: the answer stays."""
     first = sec.open_table(events)

@@ -14,7 +14,7 @@ from secateur.errors import UnsupportedTable
 from tests.support.formats.iceberg_deletes import delete_positions
 from tests.support.formats.iceberg_row_deletes import committed, equality_deletes
 from tests.support.formats.iceberg_tables import catalog_in, new_history
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, takes_seconds
 from tests.support.tables import WriteTable
 
 SEEDS = by_profile(quick=range(3), full=range(12), nightly=range(60))
@@ -27,6 +27,7 @@ def rows_of(table: Table, tasks: list[FileScanTask], condition: str) -> str:
     return str(arrow.to_table(tasks).sort_by("rid").to_pylist())
 
 
+@takes_seconds
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pyiceberg_reads_the_same_rows_by_them(seed: int, tmp_path: Path) -> None:
     """Tables with several partition specs, changed columns, and deleted positions."""

@@ -14,7 +14,7 @@ from secateur.errors import UnsupportedPredicate
 from secateur.pruning.predicate.binding.bind import bound_by
 from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.oracle import rows
 from tests.support.tables import write_file
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from secateur.pruning import interval as intervals
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.binding.variants import or_error, or_null
 from secateur.pruning.predicate.bound import Apply, Unsupported, fields, leaves
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.zones import Zones
 from secateur.values import Keys, Kind
 
 VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])

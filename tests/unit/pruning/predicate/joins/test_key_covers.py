@@ -17,7 +17,7 @@ from secateur.pruning.predicate.joins.join_keys import ManyKeys
 from secateur.pruning.predicate.joins.key_covers import covering
 from secateur.pruning.predicate.joins.semi_join import joined
 from secateur.pruning.predicate.nodes import And, Column, SemiJoin
-from secateur.pruning.rows import possible_rows
+from secateur.pruning.rows.truth import possible_rows
 from tests.support.profiles import examples
 
 TEXTS = st.one_of(

@@ -24,12 +24,12 @@ from pyspark.errors import PySparkException
 import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Is, Literal, Not, Opaque, Or, Predicate
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.pruning.rows import truth
+from secateur.pruning.rows.truth import truth
 from tests.support.checks.oracle import ask
 from tests.support.drawn.strategies import (
     KINDS,
@@ -43,7 +43,7 @@ from tests.support.drawn.strategies import (
     table_specs,
 )
 from tests.support.drawn.trees import flat
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -444,6 +444,7 @@ def all_types(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return spark.read.parquet(str(root))
 
 
+@takes_seconds
 def test_literals_of_other_types_bind_as_the_table_says() -> None:
     schema = rows_of_all_types().schema
     for cell in coercions():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from secateur.pruning.outcomes import FALSE, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, TRUE
 
 BUCKETS_OF_THRESHOLD = 4
 STEPS = 2  # thresholds of a bucket tried one by one before searching the others

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from secateur.pruning.outcomes import TRUE
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.bounds.outcomes import TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.set_outcomes import outcomes_of
 from secateur.values import Keys, Kind
 
 
@@ -31,7 +32,7 @@ def _reached(ranges: RangeSet, begin: np.ndarray, end: np.ndarray) -> np.ndarray
     """Return which intervals [begin, end] are non-empty and hold a key of the set."""
     reached = ranges.reaches(_keys(begin), _keys(end), inside=True)
     if reached is None:
-        reached = (ranges.outcomes(_keys(begin), _keys(np.maximum(begin, end))) & TRUE).astype(bool)
+        reached = (outcomes_of(ranges, _keys(begin), _keys(np.maximum(begin, end))) & TRUE).astype(bool)
     reached &= begin <= end
     return reached
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.values import NAN_KEY, Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key, less
 
 Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends: int64 of shape (g, n), a unit's ascending; low = high: none

@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from secateur.arrays import flags, from_numpy, truths
 from secateur.errors import UnsupportedPredicate
-from secateur.pruning.arrow_texts import is_ascii, is_null
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.evaluate import ColumnSubset, interval_of
 from secateur.pruning.interval import Interval, RowValues, points
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import (
     Apply,
     Constant,
@@ -35,9 +36,8 @@ from secateur.pruning.predicate.nodes import Sql
 from secateur.pruning.predicate.patterns.letter_case import LOCALES
 from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.text_rows import text_outcomes
-from secateur.pruning.zones import Zones
+from secateur.pruning.rows.arrow_texts import is_ascii, is_null
+from secateur.pruning.rows.text_rows import text_outcomes
 from secateur.values import Keys, Kind, binaries_of, byte_matrix, doubles_of, is_float, keys_of, kind_of, scalar_of
 
 

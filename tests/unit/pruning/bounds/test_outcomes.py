@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
-from secateur.pruning import outcomes as sets
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds import outcomes as sets
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from tests.support.drawn.strategies import connected
 
 TRUTHS: dict[bool | None, int] = {True: TRUE, False: FALSE, None: NULL}

@@ -10,11 +10,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.pruning import rangeset
-from secateur.pruning.key_tuples import key_tuples
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.text_rows import inside
-from secateur.pruning.zones import Zones
+from secateur.pruning.bounds import rangeset
+from secateur.pruning.bounds.key_tuples import key_tuples
+from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.bounds.zones import Zones
+from secateur.pruning.rows.text_rows import inside
 from secateur.values import Keys, keys_of
 from tests.support.profiles import examples
 

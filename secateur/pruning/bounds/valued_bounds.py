@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.zones import Zones
+from secateur.pruning.bounds.zones import Zones
 from secateur.values import (
     NAN_KEY,
     Keys,

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import EvaluationError, UnsupportedPredicate
-from secateur.pruning.arrow_texts import is_null
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.evaluate import at_once, fold, outcomes_over
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.predicate.bound import (
     Apply,
     Field,
@@ -32,9 +32,9 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.patterns.letter_case import LOCALES
-from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.row_values import Rows, column, is_computed_by_locale
-from secateur.pruning.text_rows import inside, value_outcomes
+from secateur.pruning.rows.arrow_texts import is_null
+from secateur.pruning.rows.row_values import Rows, column, is_computed_by_locale
+from secateur.pruning.rows.text_rows import inside, value_outcomes
 from secateur.values import Kind, kind_of
 
 CHUNK = 1 << 14  # rows whose functions are computed in one step

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import binaries, truths
-from secateur.pruning.arrow_texts import is_ascii, is_null, is_utf8, matches
-from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.java_regex import FINAL_LINE_END
 from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, Search
-from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.rows.arrow_texts import is_ascii, is_null, is_utf8, matches
 from secateur.values import Kind, keys_of
 
 

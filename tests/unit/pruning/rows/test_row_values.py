@@ -11,7 +11,7 @@ import pytest
 from secateur.pruning.predicate.binding.bind import operand_of
 from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.sql.parse import parse_value
-from secateur.pruning.row_values import Rows
+from secateur.pruning.rows.row_values import Rows
 
 BATCH = pa.record_batch(
     {

@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from secateur.pruning.outcomes import NULL, of_sides
-from secateur.pruning.zones import Zones
+from secateur.pruning.bounds.outcomes import NULL, of_sides
+from secateur.pruning.bounds.zones import Zones
 from secateur.values import Keys, Kind, less, sorted_distinct
 
 

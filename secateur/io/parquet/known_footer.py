@@ -1,0 +1,105 @@
+"""What is known of a file by its footer: kept in the process, so that the next query does not look it up again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secateur.io.parquet.chunk_locations import ColumnLocations
+from secateur.io.parquet.footer import Footer, read_footer
+from secateur.io.parquet.rebase import has_legacy_calendar
+
+KnownLocations: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
+
+EXPANSION = 2  # uncompressed bytes per compressed byte, about
+MOST_CHOICES = 64  # of columns, whose leaves are kept
+
+
+@dataclass(eq=False)
+class KnownFooter:
+    """The footer of a file: as pyarrow has it, as decoded here on first use, and the page locations read so far."""
+
+    metadata: pq.FileMetaData
+    paths: Sequence[Sequence[str]]  # of the leaves, by ordinal
+    page_locations: KnownLocations = field(default_factory=dict)  # those read so far
+    _footer: Footer | None = None
+
+    def decoded(self, file: pa.NativeFile) -> Footer:
+        """Return the footer, decoded from the open file the first time. Raises InvalidParquet."""
+        if self._footer is None:
+            self._footer = read_footer(file)
+        return self._footer
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes in memory: Python's objects take some ten times the stored size."""
+        return 10 * int(self.metadata.serialized_size)
+
+    @cached_property
+    def row_count(self) -> np.ndarray:
+        """Rows of every row group, as stated: int64."""
+        return np.array([self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)], np.int64)
+
+    @cached_property
+    def chunk_bytes(self) -> list[int]:
+        """About how many compressed bytes a column of every row group has, as if all columns were alike.
+
+        Takes microseconds, where decoding the footer takes milliseconds.
+        """
+        metadata = self.metadata
+        sizes = [metadata.row_group(i).total_byte_size or sys.maxsize for i in range(metadata.num_row_groups)]
+        return [int(size / max(1, metadata.num_columns) / EXPANSION) for size in sizes]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the top-level columns. Raises an error of pyarrow for a schema that it cannot read."""
+        return self.metadata.schema.to_arrow_schema().names
+
+    def names_of(self, columns: tuple[str, ...]) -> list[str]:
+        """Return the file's names of those columns of a table that it has, ignoring case, in the file's order."""
+        names = self._names_of.get(columns)
+        if names is None:
+            names = among(self.names, columns)
+            if len(self._names_of) < MOST_CHOICES:
+                self._names_of[columns] = names
+        return names
+
+    def leaves_of(self, names: tuple[str, ...]) -> list[int]:
+        """Return the ordinals of the leaves of some top-level columns, ascending."""
+        leaves = self._leaves.get(names)
+        if leaves is None:
+            wanted = frozenset(names)
+            leaves = [leaf for leaf, path in enumerate(self.paths) if path[0] in wanted]
+            if len(self._leaves) < MOST_CHOICES:
+                self._leaves[names] = leaves
+        return leaves
+
+    def are_flat(self, names: tuple[str, ...]) -> bool:
+        """Return whether none of some top-level columns is nested."""
+        return all(len(self.paths[leaf]) == 1 for leaf in self.leaves_of(names))
+
+    @cached_property
+    def is_legacy(self) -> bool:
+        """Whether days and instants are of the calendar of Spark 2."""
+        return has_legacy_calendar(self.metadata.metadata or {})
+
+    @cached_property
+    def _names_of(self) -> dict[tuple[str, ...], list[str]]:
+        return {}
+
+    @cached_property
+    def _leaves(self) -> dict[tuple[str, ...], list[int]]:
+        return {}
+
+
+def among(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return those names that some column has, too, ignoring case."""
+    wanted = {column.lower() for column in columns}
+    return [name for name in names if name.lower() in wanted]
