@@ -8,10 +8,11 @@ from functools import lru_cache
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.order import OrderItem
-from secateur.pruning.predicate.nodes import Predicate, Sql
+from secateur.pruning.predicate.nodes import VARIABLE, Predicate, Sql
 
 MOST_REMEMBERED = 2_000  # characters of the longest predicate text whose nodes are cached
-OWN_FUNCTION = "has_token"  # unknown to Spark: a text that has it is printed from its tree for Spark
+OF_TREE = ("has_token", VARIABLE)  # of a text with one of these, Spark gets what its tree prints: it does not know the
+# first, and would put the value of a variable in place of the other
 
 
 def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
@@ -19,7 +20,7 @@ def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
     match predicate:
         case str():
             tree = _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate)
-            return tree, tree if OWN_FUNCTION in predicate.lower() else predicate
+            return tree, tree if any(part in predicate.lower() for part in OF_TREE) else predicate
         case Predicate():
             return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column") or _is_a(

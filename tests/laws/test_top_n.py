@@ -22,6 +22,7 @@ from conformance.footers import NULL_COUNT, without
 from secateur.index.model import BuildOptions
 from secateur.io.scan.first_rows import PARTS, FirstRows
 from secateur.scan import Scan
+from tests.support.drawn.low_limits import LOWERED, low_limits
 from tests.support.profiles import examples
 from tests.support.small_tables import TYPES, WHERE, Row, Where, files, rows_of, written
 from tests.support.stores.local_build import index_here
@@ -80,17 +81,19 @@ def check(items: Sequence[Item], rows: Sequence[Row], limit: int, answer: Sequen
 
 
 @examples(400, shrink=False)
-@given(files(), WHERE, orders(), st.integers(0, 12), st.data())
+@given(files(), WHERE, orders(), st.integers(0, 12), LOWERED, st.data())
 def test_the_first_rows_are_those_of_the_whole_order(
     chosen: list[tuple[str, pa.Table, int]],
     where: Where,
     order: tuple[list[Item], list[str]],
     limit: int,
+    lowered: tuple[int, float],
     data: st.DataObject,
 ) -> None:
     items, texts = order
     rows = [row for row in rows_of(chosen) if where.holds(row)]
-    with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
+    indexed = data.draw(st.integers(0, len(chosen)))
+    with low_limits(*lowered), written(chosen, indexed) as table:
         plan = sec.prune(table, where.sql or "true", order_by=texts, limit=limit, strict=True)
         check(items, rows, limit, plan.to_arrow().to_pylist())
         assert plan.count() == min(limit, len(rows))

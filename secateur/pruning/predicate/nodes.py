@@ -155,6 +155,7 @@ class Literal:
                 return str(value).upper() + _SUFFIXES.get(type_, "")
 
 
+VARIABLE = "${"  # begins the name of one of Spark's variables, in any text of SQL
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "bigint": "L"}
 INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}  # bits
 
@@ -516,4 +517,6 @@ def quoted_name(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """Return a text in quotes; Spark would replace ``${name}`` by a variable, also in quotes."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace(VARIABLE, "\\u0024{")
+    return f"'{escaped}'"

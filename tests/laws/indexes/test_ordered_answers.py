@@ -23,7 +23,7 @@ from secateur.io.scan.block_reader import BlockReader
 from secateur.pruning.aggregates import in_order
 from secateur.pruning.stages import first_rows
 from secateur.scan import Scan
-from tests.support.drawn.low_limits import low_limits
+from tests.support.drawn.low_limits import LOWERED, low_limits
 from tests.support.ordered_lake import IN_ORDER, VALUES, leaves, limits, ordered_lake, predicates, rank, small
 from tests.support.profiles import examples, takes_seconds
 from tests.support.row_lake import Asked, Row, RowLake, lakes_below
@@ -83,13 +83,12 @@ class Built:
     most_values: int  # of a block; the values of one with more are unknown
     few_entries: int
     most_waves: int  # of pages that are looked at for a row
-    lowered: tuple[int, float]  # which other limits: a seed, and their share
+    lowered: tuple[int, float]  # other limits
 
     @contextmanager
     def index_of(self, lake: RowLake) -> Iterator[None]:
-        seed, share = self.lowered
         with (
-            low_limits(Random(seed), share),
+            low_limits(*self.lowered),
             small(*self.limit),
             patch.object(row_sketch, "MOST_VALUES", self.most_values),
             patch.object(in_order, "FEW_ENTRIES", self.few_entries),
@@ -108,7 +107,7 @@ builds = st.builds(
     most_values=st.sampled_from([19, row_sketch.MOST_VALUES]),
     few_entries=st.sampled_from([0, in_order.FEW_ENTRIES]),
     most_waves=st.sampled_from([0, 2, first_rows.MOST_WAVES]),
-    lowered=st.tuples(st.integers(0, 10**6), st.sampled_from([0.0, 0.0, 0.3])),
+    lowered=LOWERED,
 )
 
 

@@ -28,6 +28,7 @@ from secateur.index.filters.row_lists import ValueRows
 from secateur.index.read import row_lookup
 from secateur.pruning.stages import rows as rows_stage
 from secateur.scan import Scan
+from tests.support.drawn.low_limits import LOWERED, low_limits
 from tests.support.profiles import examples, takes_seconds
 from tests.support.row_lake import Asked, Row, RowLake, Truth, both, combined, either, lakes_below, negated, of_column
 
@@ -126,26 +127,35 @@ limits = st.tuples(
 
 
 @examples(150, shrink=False)
-@given(st.integers(0, 10**6), st.integers(1, 3), limits, st.lists(predicates, min_size=3, max_size=6))
+@given(st.integers(0, 10**6), st.integers(1, 3), limits, LOWERED, st.lists(predicates, min_size=3, max_size=6))
 def test_c35_rows_are_those_of_plain_python(
-    lake: Callable[[int, int], RowLake], seed: int, files: int, limit: tuple[float, int, int, int], asked: list[Asked]
+    lake: Callable[[int, int], RowLake],
+    seed: int,
+    files: int,
+    limit: tuple[float, int, int, int],
+    lowered: tuple[int, float],
+    asked: list[Asked],
 ) -> None:
     """AND, OR, NOT and IN over columns whose postings say rows, and over one that has none."""
     made = lake(seed, files)
-    with small(*limit):
+    with low_limits(*lowered), small(*limit):
         sec.build_index(made.table, postings=WITH_ROWS)
         for predicate in asked:
             made.check(predicate)
 
 
 @examples(60, shrink=False)
-@given(st.integers(0, 10**6), limits, st.lists(predicates, min_size=2, max_size=4))
+@given(st.integers(0, 10**6), limits, LOWERED, st.lists(predicates, min_size=2, max_size=4))
 def test_c05_rows_stay_true_over_time(
-    lake: Callable[[int, int], RowLake], seed: int, limit: tuple[float, int, int, int], asked: list[Asked]
+    lake: Callable[[int, int], RowLake],
+    seed: int,
+    limit: tuple[float, int, int, int],
+    lowered: tuple[int, float],
+    asked: list[Asked],
 ) -> None:
     """New, changed and removed files, columns added by a refresh, segments merged; deleted files leave no trace."""
     made, random = lake(seed, 3), np.random.default_rng(seed)
-    with small(*limit):
+    with low_limits(*lowered), small(*limit):
         sec.build_index(made.table, postings={"k": "rows", "s": "blocks"}, segment_blocks=4)
         made.change(random)
         for predicate in asked:

@@ -10,6 +10,8 @@ from importlib import import_module
 from random import Random
 from unittest.mock import patch
 
+from hypothesis import strategies as st
+
 Values = Sequence[float]
 LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
     "pruning.stages.first_rows": {"FEW_ROWS": [-1, 5], "MOST_GROUPS": [0, 1], "MOST_WAVES": [0, 1], "MOST_ROWS": [3]},
@@ -19,8 +21,9 @@ LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
     "pruning.stages.pages": {"BLOCKS_AT_ONCE": [1, 2]},
     "pruning.stages.filters": {"SELECTIVE": [0, 1]},
     "pruning.stages.rows": {"MOST_BLOCKS": [0, 2], "MOST_RANGES": [1, 2]},
-    "pruning.rows": {"CHUNK": [1, 3], "CHUNK_BYTES": [1, 100]},
-    "pruning.rangeset": {"MOST_ADJACENT_POINTS": [0, 2], "CHUNK": [1, 3], "FEW_NEAR": [1], "UNITS_OF_GRID": [0, 1000]},
+    "pruning.rows.truth": {"CHUNK": [1, 3], "CHUNK_BYTES": [1, 100]},
+    "pruning.bounds.rangeset": {"MOST_ADJACENT_POINTS": [0, 2]},
+    "pruning.bounds.set_outcomes": {"CHUNK": [1, 3], "FEW_NEAR": [1], "UNITS_OF_GRID": [0, 1000]},
     "pruning.predicate.key_ranges": {"MOST_INTERVALS": [1, 2], "MOST_ALTERNATIVES": [1]},
     "pruning.predicate.inverse": {"_MOST_STEADY": [0, 1], "_FAN_OUT": [2], "_PROBES": [2]},
     "pruning.predicate.value_lists": {"FEW": [0, 2]},
@@ -54,9 +57,13 @@ LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
 }
 
 
+LOWERED = st.tuples(st.integers(0, 10**6), st.sampled_from([0.0, 0.0, 0.3]))  # a seed, and a share of the limits
+
+
 @contextmanager
-def low_limits(chance: Random, share: float) -> Iterator[None]:
+def low_limits(seed: int, share: float) -> Iterator[None]:
     """Lower about a share of all limits to one of their values; each is used in its own module alone."""
+    chance = Random(seed)
     with ExitStack() as stack:
         for module, limits in LIMITS.items():
             for name, values in limits.items():
