@@ -212,6 +212,16 @@ def test_the_number_of_paths_may_lie() -> None:
         _ = files.path
 
 
+def test_the_order_of_paths_may_lie() -> None:
+    """Files would take each other's paths; equal ones have no order."""
+    texts = ["b", "a", "c"]
+    files = StoredFiles(3, lambda: pa.array(texts, pa.large_string()), lambda: arrays_of(3), "bases/x.base")
+    with pytest.raises(IndexFault, match="not in their order"):
+        _ = files.path
+    texts = ["a", "a", "c"]
+    assert files.path.to_pylist() == texts
+
+
 def base_in(store: MemoryStore, columns: list[np.ndarray]) -> base_file.Base:
     """A base of one file, in a store."""
     table = FileTable(pa.array(["a"], pa.large_string()), *columns, segment=np.zeros(1, np.int32))

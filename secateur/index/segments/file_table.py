@@ -11,8 +11,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from secateur.arrays import from_numpy
+from secateur.arrays import from_numpy, truths
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import Place, is_repeated
 from secateur.index.identity import FileIdentity, identities
@@ -123,10 +124,15 @@ class StoredFiles:
 
     @cached_property
     def ordered_paths(self) -> pa.Array:
-        """The paths in their order. Raises IndexFault where there are not as many as files."""
+        """The paths in their order. Raises IndexFault where there are not as many as files, or in another order.
+
+        Positions say which of them a file has, so those of another order would be of other files.
+        """
         paths = self._read_ordered_paths()
         if len(paths) != self._count:
             raise IndexFault(f"{self._where}: there are {len(paths)} paths of {self._count} files")
+        if len(paths) > 1 and not truths(pc.less_equal(paths[:-1], paths[1:])).all():
+            raise IndexFault(f"{self._where}: the paths of files are not in their order")
         return paths
 
 
