@@ -28,6 +28,7 @@ AZURITE := azurite@3.37.0
 NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_spark_3.py \
     laws/sql/test_front_ends.py)
 NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
+    spark/test_grouping.py \
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
     spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
@@ -36,9 +37,10 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_
     spark/enable/test_enable_iceberg_aggregates.py spark/enable/test_enable_iceberg_first_rows.py \
     spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py \
     spark/enable/test_enable_iceberg_sources.py spark/enable/test_enable_iceberg_conflicts.py \
-    spark/enable/test_enable_iceberg_merge_costs.py spark/test_named_tables.py spark/test_reclustering_iceberg.py)
+    spark/enable/test_enable_iceberg_merge_costs.py spark/enable/test_enable_iceberg_statistics.py \
+    spark/test_named_tables.py spark/test_reclustering_iceberg.py)
 NEEDS_OLDEST_FULL := $(addprefix tests/,spark/test_spark_source.py spark/test_transparent.py \
-    spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py laws/sql/test_tpch_iceberg.py)
+    spark/test_grouping.py spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py laws/sql/test_tpch_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_delta_features.py enable/test_enable_delta.py \
     enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py \

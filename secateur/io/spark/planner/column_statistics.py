@@ -100,7 +100,8 @@ def _enclosing(field: Field, blocks: Blocks, has_values: np.ndarray) -> tuple[st
     greatest = greatest_per_group(zones.upper.take(chosen), start).at(0)
     if least == least_key(kind) or greatest == greatest_keys(kind, 1).at(0):
         return None
-    return _texts(pa.array([scalar_of(key, field.type) for key in (least, greatest)], field.type))
+    ends = pa.array([scalar_of(key, field.type) for key in (least, greatest)], field.type)
+    return _texts(ends) if _is_finite(ends) else None
 
 
 def _bounds(values: DistinctValues) -> tuple[str, str] | None:
@@ -108,13 +109,15 @@ def _bounds(values: DistinctValues) -> tuple[str, str] | None:
     if not values.parts:
         return None
     array = pa.concat_arrays(values.parts)
-    return _texts(pa.array([pc.min(array), pc.max(array)], array.type))
+    return _texts(pa.array([pc.min(array), pc.max(array)], array.type)) if _is_finite(array) else None
 
 
-def _texts(array: pa.Array) -> tuple[str, str] | None:
-    """Encode two values for Java; None if one is NaN or infinite."""
-    if pa.types.is_floating(array.type) and not pc.all(pc.is_finite(array)).as_py():
-        return None
+def _is_finite(array: pa.Array) -> bool:
+    return not pa.types.is_floating(array.type) or bool(pc.all(pc.is_finite(array)).as_py())
+
+
+def _texts(array: pa.Array) -> tuple[str, str]:
+    """Encode two values for Java."""
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us", array.type.tz))
     least, greatest = internal_texts(array)

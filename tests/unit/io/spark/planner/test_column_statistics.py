@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,6 +93,29 @@ def test_statistics_are_those_of_the_rows_left(parts: list[pa.Table], where: str
             assert different and name != "s" and not {"nan", math.inf} & different
             # Without NaN, and of so few bytes, the bounds of a file are values.
             assert of_column.bounds == (told(min(different)), told(max(different)))
+
+
+@pytest.mark.parametrize(
+    "parts", [[[math.nan, math.nan], [1.5, 1.5]], [[1.5, math.nan], [2.5, 1.5]], [[math.inf], [1.5]]]
+)
+def test_values_that_are_no_numbers_leave_no_bounds(tmp_path: Path, parts: list[list[float]]) -> None:
+    schema = pa.schema([("f", pa.float64())])
+    with pq.ParquetWriter(tmp_path / "a.parquet", schema) as writer:
+        for part in parts:
+            writer.write_table(pa.table({"f": part}, schema))
+    sec.build_index(sec.open_table(str(tmp_path)))
+    blocks = sec.prune(sec.open_table(str(tmp_path)), "true", strict=True).survivors.blocks
+    of_column = column_statistics(resolve(Column(("f",)), Binder(schema, dt.UTC)), blocks)
+    assert of_column is not None and (of_column.nulls, of_column.distinct, of_column.bounds) == (0, -1, None)
+
+
+def test_bounds_of_many_values_enclose_them(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": range(7, 107), "s": ["a", "b"] * 50}), tmp_path / "a.parquet", row_group_size=30)
+    scan = sec.prune(sec.open_table(str(tmp_path)), "x >= 67")
+    binder = Binder(scan.opened.schema, dt.UTC)
+    x, s = (column_statistics(resolve(Column((name,)), binder), scan.survivors.blocks) for name in "xs")
+    assert x is not None and (x.nulls, x.distinct, x.bounds) == (0, -1, ("67", "106"))
+    assert s is not None and (s.nulls, s.distinct, s.bounds) == (0, -1, None)
 
 
 def test_columns_that_are_not_there_are_left_out(tmp_path: Path) -> None:
