@@ -204,4 +204,9 @@ class OpenedRows:
 def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:
     """Return whether matches are so dense that nearly every page of other columns is needed."""
     cells = positions // PAGE_CELL
-    return len(np.unique(cells[passing])) > MOST_HIT * len(np.unique(cells))
+    return _distinct(cells[passing]) > MOST_HIT * _distinct(cells)
+
+
+def _distinct(ascending: np.ndarray) -> int:
+    """Count different values."""
+    return int(np.count_nonzero(ascending[1:] != ascending[:-1])) + min(1, len(ascending))
