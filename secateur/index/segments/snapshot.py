@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +19,11 @@ import pyarrow as pa
 from secateur.arrays import text_parts
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, read_contents
-from secateur.index.file_names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, build_of, require_names
+from secateur.index.file_names import FILTER_NAME, SEGMENT_NAME, build_of, require_names
 from secateur.index.filters.bloom_matrix import BloomMatrices, bloom_matrices_of
 from secateur.index.identity import listing_id
 from secateur.index.model import (
     BuildOptions,
-    Choice,
-    Filter,
-    FilterOption,
     IndexedColumn,
     Store,
     StoredFile,
@@ -55,6 +51,7 @@ from secateur.index.segments.segment_table import (
     summarised,
     written_name,
 )
+from secateur.index.segments.snapshot_meta import MadeOf, filter_of, made_of_in, options_of
 from secateur.index.zones import segment_tree
 from secateur.index.zones.segment_tree import Tree, tree_over
 from secateur.index.zones.zonemap import ZoneMap, unknown
@@ -65,29 +62,8 @@ from secateur.values import all_within, kind_of, ordered_kind, same_keys
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
 MOST_BLOCKS = 1 << 31  # of all segments; bounds what is allocated for them
-MOST_MANIFESTS_FILES = 64  # each holds twice as much as the next one, or more
 MOST_SEGMENT_BLOCKS = 1 << 26  # besides the bound by the sizes of its files
 READ_AT_ONCE = 1 << 20  # bytes read from the end of a snapshot on an object store; takes less time than two requests
-
-
-class ManifestsFile(NamedTuple):
-    """An index file that holds some of the table's manifests."""
-
-    name: str
-    size: int  # bytes
-
-
-@dataclass(frozen=True)
-class MadeOf:
-    """The table snapshot that an index was made of, if the table's format has snapshots."""
-
-    id: int
-    manifests: tuple[ManifestsFile, ...]  # the files that hold the table's manifests, which snapshots share
-
-    @property
-    def names(self) -> list[str]:
-        """The names of these files."""
-        return [file.name for file in self.manifests]
 
 
 def encode_snapshot(
@@ -173,10 +149,10 @@ class Snapshot:
             self.created = float(meta["created"])
             self.listing_id = int(meta["listing"], 16)
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
-            self.filters = [_filter(described) for described in meta["filters"]]
-            self.options = _options(meta["options"])
+            self.filters = [filter_of(described) for described in meta["filters"]]
+            self.options = options_of(meta["options"])
             made_of = meta.get("made_of")  # absent in snapshots of the first release
-            self.made_of = None if made_of is None else _tables_snapshot_of(made_of, contents.name)
+            self.made_of = None if made_of is None else made_of_in(made_of, contents.name)
             base = meta["base"]
             self.base = None if base is None or store is None else base_described(base, store, contents.name, keep)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
@@ -373,50 +349,6 @@ def _countable(table: SegmentTable) -> bool:
     if table.block_count.max(initial=0) > MOST_SEGMENT_BLOCKS or table.file_count.max(initial=0) > MOST_FILES:
         return False
     return int(table.block_count.sum()) <= MOST_BLOCKS and int(table.file_count.sum()) <= MOST_FILES
-
-
-def _tables_snapshot_of(described: dict[str, Any], where: str) -> MadeOf:
-    """Decode what an index was made of. Raises IndexFault for an invalid file name, a negative size or many files."""
-    files = tuple(ManifestsFile(str(name), int(size)) for name, size in described["manifests"])
-    made_of = MadeOf(int(described["id"]), files)
-    require_names(pa.array(made_of.names, pa.string()), MANIFESTS_NAME, where)
-    if len(files) > MOST_MANIFESTS_FILES or any(file.size < 0 for file in files):
-        raise IndexFault(f"{where}: the files of manifests are malformed")
-    return made_of
-
-
-def _filter(meta: dict[str, Any]) -> Filter:
-    path = tuple(map(str, meta["path"]))
-    flags = bool(meta["folded"]), bool(meta["rows"])
-    return Filter(str(meta["kind"]), path, type_of_name(meta["type"]), int(meta["gram"]), *flags)
-
-
-def _options(meta: dict[str, Any]) -> BuildOptions:
-    blocks, fpr = meta["segment_blocks"], meta["fpr"]
-    return BuildOptions(
-        sort_key=tuple(map(str, meta["sort_key"])),
-        filters=tuple(_filter_option(described) for described in meta["filters"]),
-        gaps=tuple(map(str, meta["gaps"])),
-        fpr=None if fpr is None else float(fpr),
-        pages=bool(meta["pages"]),
-        segment_blocks=None if blocks is None else int(blocks),
-        fan_out=int(meta["fan_out"]),
-        choices=tuple(_choice(described) for described in meta["choices"]),
-        page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
-        expressions=tuple(map(str, meta.get("expressions", ()))),  # absent in snapshots before there were any
-        sums=tuple(map(str, meta.get("sums", ()))),  # likewise
-        glob=None if meta.get("glob") is None else str(meta["glob"]),
-    )
-
-
-def _filter_option(meta: dict[str, Any]) -> FilterOption:
-    kind, column = str(meta["kind"]), str(meta["column"])
-    return FilterOption(kind, column, int(meta["gram"]), *(bool(meta[name]) for name in ("folded", "native", "rows")))
-
-
-def _choice(meta: dict[str, Any]) -> Choice:
-    sizes = {str(name): int(size) for name, size in meta["bytes"].items()}
-    return Choice(str(meta["column"]), str(meta["structure"]), str(meta["why"]), sizes)
 
 
 def snapshot_name(number: int) -> str:
