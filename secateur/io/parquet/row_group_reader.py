@@ -120,7 +120,7 @@ class RowGroupReader(Generic[OpenFile]):
         InvalidParquet.
         """
         whole = self.is_read_whole(row_groups)
-        counts = [self._row_count(row_group, whole=whole) for row_group in row_groups]
+        counts = self._row_counts(row_groups, whole=whole)
         if not names:  # pyarrow returns no rows if it reads no column
             yield pa.RecordBatch.from_arrays([pa.nulls(sum(counts) if rows is None else len(rows))], names=[""])
         elif not whole and self._reads_pages(row_groups[0], names, rows):
@@ -132,17 +132,15 @@ class RowGroupReader(Generic[OpenFile]):
             with_rows, left = without_gaps(rows, counts)
             yield from cut_out(self._all_batches([row_groups[i] for i in with_rows], names), left)
 
-    def _row_count(self, row_group: int, *, whole: bool) -> int:
-        """Return the rows of a row group, which is read whole or not. Raises StalePlan if the file does not have it."""
-        locations = None if whole else self._stored_locations(row_group)
+    def _row_counts(self, row_groups: Sequence[int], *, whole: bool) -> list[int]:
+        """Return the rows of row groups, which are read whole or not. Raises StalePlan if the file lacks one."""
+        locations = None if whole else self._stored_locations(row_groups[0])
         if locations is not None:
-            return locations.row_count
-        counts = self.opened.row_count
-        if row_group >= len(counts):
-            raise StalePlan(
-                f"the plan is stale: {self.path} has no row group {row_group}, so it has changed: plan again"
-            )
-        return int(counts[row_group])
+            return [locations.row_count]
+        counts, last = self.opened.row_count, max(row_groups)
+        if last >= len(counts):
+            raise StalePlan(f"the plan is stale: {self.path} has no row group {last}, so it has changed: plan again")
+        return counts[list(row_groups)].tolist()
 
     def _all_batches(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of row groups as pyarrow reads them.
@@ -198,9 +196,11 @@ class RowGroupReader(Generic[OpenFile]):
             yield from ((row_group,) for row_group in row_groups)
             return
         run: list[int] = []
-        size = 0
+        size, leaves = 0, len(self._leaves_of(names))
         for row_group in row_groups:
-            more = self.byte_count([row_group], names) if self.is_read_whole([row_group]) else MOST_TOGETHER
+            of_column = self._chunk_bytes(row_group)
+            small = of_column <= CHUNK_COST if self.stored is None else self.is_read_whole([row_group])
+            more = leaves * of_column if small else MOST_TOGETHER
             if run and size + more > MOST_TOGETHER:
                 yield tuple(run)
                 run, size = [], 0
