@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
 from secateur.io.scan.kept.match_tally import MatchTally
-from secateur.io.scan.kept.verdicts import keeping_verdicts, leaving_verdicts
+from secateur.io.scan.kept.verdicts import VerdictNotes, keeping_verdicts, leaving_verdicts
 from secateur.io.scan.live_rows import live_rows
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.read_ahead import read_ahead
@@ -45,7 +45,7 @@ from secateur.values import sorted_distinct
 
 if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList
-    from secateur.io.scan.block_reader import BlockReader, WithoutMatch
+    from secateur.io.scan.block_reader import BlockReader
 
 ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
 
@@ -351,7 +351,7 @@ class PlannedScan(ScanPlan):
     def _reader(self, fields: Sequence[pa.Field], tally: MatchTally | None = None) -> BlockReader:
         from secateur.io.scan.block_reader import block_reader
 
-        reader, verdicts = block_reader(self.opened, self.delivery, fields, self.residuals), self._without_match
+        reader, verdicts = block_reader(self.opened, self.delivery, fields, self.residuals), self.verdict_notes
         if tally is None:
             return replace(reader, without_match=verdicts)
 
@@ -363,7 +363,7 @@ class PlannedScan(ScanPlan):
         return replace(reader, without_match=note)
 
     @cached_property
-    def _without_match(self) -> WithoutMatch | None:
+    def verdict_notes(self) -> VerdictNotes | None:
         """Where readers leave what they find; None if they must not, because others would not find the same."""
         settings = self.origin.settings
         if self.limit is not None or settings.semi_join is not None or not settings.use_verdicts:

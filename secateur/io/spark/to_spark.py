@@ -33,6 +33,7 @@ from secateur.index.build import spark_calls
 from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader, block_reader
+from secateur.io.scan.kept.verdicts import keeping_verdicts
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.read_path import (
@@ -51,6 +52,7 @@ from secateur.io.spark.join_keys import semi_joined
 from secateur.io.spark.key_filter import with_key_filter
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan
+from secateur.io.spark.task_verdicts import sent_to_driver
 from secateur.io.spark.top_n import found_here, frame_of, limited
 from secateur.io.spark.worker import freeze_gc
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -178,12 +180,14 @@ def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], m
     """Read the rows here into a local relation, which Spark filters while planning. Raises TooMuch."""
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
+    reader = replace(reader, without_match=scan.verdict_notes)
     files = scan.blocks_at(scan.order(), reader).by_file()
-    for file in read_ahead(lambda blocks: list(reader.read(blocks)), files, reader.at_once):
-        batches += file
-        size += sum(batch.nbytes for batch in file)
-        if size > most:
-            raise TooMuch
+    with keeping_verdicts(scan.opened):
+        for file in read_ahead(lambda blocks: list(reader.read(blocks)), files, reader.at_once):
+            batches += file
+            size += sum(batch.nbytes for batch in file)
+            if size > most:
+                raise TooMuch
     return frame_of(batches, schema, spark)
 
 
@@ -265,7 +269,7 @@ def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
     if not work.tasks:
         return spark.createDataFrame([], schema)
     require_package(spark)
-    reader = with_key_filter(reader, scan)
+    reader = replace(with_key_filter(reader, scan), without_match=sent_to_driver(scan.verdict_notes, spark))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_gc()

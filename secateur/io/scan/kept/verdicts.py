@@ -13,20 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from secateur.errors import IndexFault
-from secateur.io.scan.kept.verdict_memory import MEMORY, KnownCondition, is_sharing, most_bytes, ordinals_in
+from secateur.io.scan.kept.verdict_memory import MEMORY, Identity, KnownCondition, is_sharing, most_bytes, ordinals_in
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.verdicts import Verdict, can_be_remembered, fields_read
-
-if TYPE_CHECKING:
-    from secateur.io.scan.block_reader import WithoutMatch
 
 
 def verdicts_on(
@@ -54,10 +51,53 @@ def verdicts_on(
     return MEMORY.verdicts(opened.table.location, opened.listing, predicate, applies)
 
 
+class WithoutTrue(NamedTuple):
+    """Some row groups of a file in which a residual of a plan is TRUE on no row, as a task may send it."""
+
+    residual: int
+    file: Identity
+    row_groups: tuple[int, ...]
+    by_index: frozenset[int]  # row groups of which the index left out rows, or said where they lie
+
+
+def without_true(file: FileBlocks, residual: int, row_groups: Sequence[int]) -> WithoutTrue:
+    """Return what a reader has noticed of a file."""
+    by_index = {at for at, rows in zip(file.row_groups, file.rows, strict=True) if rows is not None}
+    if file.stored is not None:
+        by_index.update(row_groups)
+    identity = (file.path, file.size, file.stamp, file.witness)
+    return WithoutTrue(residual, identity, tuple(row_groups), frozenset(by_index))
+
+
+@dataclass(frozen=True)
+class VerdictNotes:
+    """Notes the row groups in which a residual of a plan is TRUE on no row."""
+
+    opened: OpenedTable
+    asked: Sequence[KnownCondition | None]  # every residual; None: it may be TRUE on other rows next time
+    build: str | None  # that wrote most of the index
+    most: int  # bytes of all that is remembered
+
+    def __call__(self, file: FileBlocks, residual: int, row_groups: Sequence[int]) -> None:
+        self.note(without_true(file, residual, row_groups))
+
+    def note(self, noticed: WithoutTrue) -> None:
+        """Remember it, unless rows of the file are deleted: these were not looked at."""
+        condition, listing = self.asked[noticed.residual], self.opened.listing
+        if condition is None:
+            return
+        if listing.touched is not None and listing.touched[ordinals_in(listing, [noticed.file])].any():
+            return
+        table, row_groups, by_index = self.opened.table.location, set(noticed.row_groups), noticed.by_index
+        for rests_on, some in ((None, row_groups - by_index), (self.build, row_groups & by_index)):
+            if some:
+                MEMORY.leave(table, replace(condition, rests_on=rests_on), noticed.file, sorted(some), self.most)
+
+
 def leaving_verdicts(
     residuals: Residuals, opened: OpenedTable, session_time_zone: str, *, ansi: bool
-) -> WithoutMatch | None:
-    """Return a function that notes the row groups in which a residual is TRUE on no row; None if that is off."""
+) -> VerdictNotes | None:
+    """Return what notes the row groups in which a residual is TRUE on no row; None if that is off."""
     most = most_bytes()
     if not most:
         return None
@@ -67,23 +107,7 @@ def leaving_verdicts(
     ]
     if not any(asked):
         return None
-    table, listing, build = opened.table.location, opened.listing, next(iter(_builds(opened)), None)
-
-    def note(file: FileBlocks, residual: int, row_groups: Sequence[int]) -> None:
-        condition, identity = asked[residual], (file.path, file.size, file.stamp, file.witness)
-        if condition is None:
-            return
-        touched = listing.touched
-        if touched is not None and touched[ordinals_in(listing, [identity])].any():
-            return
-        by_index = {at for at, rows in zip(file.row_groups, file.rows, strict=True) if rows is not None}
-        if file.stored is not None:
-            by_index.update(row_groups)
-        for rests_on, some in ((None, set(row_groups) - by_index), (build, by_index.intersection(row_groups))):
-            if some:
-                MEMORY.leave(table, replace(condition, rests_on=rests_on), identity, sorted(some), most)
-
-    return note
+    return VerdictNotes(opened, asked, next(iter(_builds(opened)), None), most)
 
 
 @contextmanager
