@@ -17,7 +17,7 @@ from tests.support.checks import oracle
 from tests.support.profiles import by_profile
 
 SEEDS = by_profile(quick=range(1), full=range(8), nightly=range(60))
-STEPS = 5
+STEPS = by_profile(quick=3, full=5, nightly=5)
 PREDICATES = (  # which DuckDB reads as Spark does
     "true",
     "rid % 3 = 0",

@@ -37,6 +37,7 @@ from tests.support.checks.reclustered import (
     small_row_groups,
     unordered,
 )
+from tests.support.profiles import one_in
 
 SMALL = "'write.parquet.row-group-size-bytes'='4000', 'write.parquet.row-group-check-min-record-count'='50', "
 SMALL += "'write.parquet.row-group-check-max-record-count'='50'"
@@ -44,7 +45,7 @@ SMALL += "'write.parquet.row-group-check-max-record-count'='50'"
 ASKED = [f"{quoted(KEY)} = {value}" for value in VALUES]
 
 
-@pytest.mark.parametrize("by", [[KEY], [KEY, WORD]])
+@pytest.mark.parametrize("by", one_in(2, [[KEY, WORD], [KEY]]))
 def test_iceberg(iceberg: SparkSession, by: list[str]) -> None:
     spark, name = iceberg, f"lake.db.`it's {len(by)}`"
     spark.sql(
@@ -72,6 +73,7 @@ PARTITIONS = {
     "identity": f"PARTITIONED BY ({quoted(PART)})",
     "bucket": f"PARTITIONED BY (bucket(2, {quoted(KEY)}))",
 }
+ORDERS = [*(([KEY], part) for part in PARTITIONS), ([KEY, WORD], "none")]
 
 
 def make(spark: SparkSession, name: str, of_parts: str = "") -> None:
@@ -105,7 +107,7 @@ def test_statements_name_identity_partitions(iceberg: SparkSession) -> None:
     assert rows(spark, name) == before
 
 
-@pytest.mark.parametrize(("by", "partitioned"), [([KEY], part) for part in PARTITIONS] + [([KEY, WORD], "none")])
+@pytest.mark.parametrize(("by", "partitioned"), one_in(2, ORDERS))
 def test_apply_rewrites_the_chosen_files(iceberg: SparkSession, by: list[str], partitioned: str) -> None:
     spark, name = iceberg, f"lake.db.`applied {partitioned} {len(by)}`"
     make(spark, name, PARTITIONS[partitioned])
@@ -186,8 +188,9 @@ def test_a_commit_before_files_are_chosen(iceberg: SparkSession, what: str, stat
     assert (rows(spark, name), live(spark, name)) == (committed, files)
 
 
-@pytest.mark.parametrize("applied", [False, True])
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize(
+    ("partitioned", "applied"), one_in(3, [(False, False), (False, True), (True, False), (True, True)])
+)
 def test_directory(spark: SparkSession, tmp_path: Path, partitioned: bool, applied: bool) -> None:
     root = tmp_path / "it's odd"
     root_text = str(root)

@@ -42,6 +42,11 @@ def by_profile(quick: Amount, full: Amount, nightly: Amount, fast: Amount | None
     return {"fast": quick if fast is None else fast, "quick": quick, "full": full, "nightly": nightly}[PROFILE]
 
 
+def one_in(stride: int, cases: Iterable[Amount]) -> list[Amount]:
+    """Cases that are much alike: all in full, each `stride`-th in fast and quick, from the first on."""
+    return list(cases)[:: 1 if FULL else stride]
+
+
 def sweep(steps: Iterable[Amount], stride: int) -> list[Amount]:
     """The steps of a sweep: every one, but in fast only each `stride`-th, from the first on."""
     return list(steps)[:: stride if FAST else 1]

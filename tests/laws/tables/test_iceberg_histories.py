@@ -32,7 +32,7 @@ from tests.support.profiles import by_profile
 FEW = [(1, 0), (2, 1), (3, 0)]  # versions of the format, and seeds
 EVERY = [(version, seed) for version in (1, 2, 3) for seed in range(20)]
 CASES = by_profile(quick=FEW[2:], full=FEW, nightly=EVERY)
-STEPS = by_profile(quick=6, full=12, nightly=12)
+STEPS = by_profile(quick=4, full=12, nightly=12)
 CHECKED = (5, 11)
 NUMBERS = itertools.count()
 

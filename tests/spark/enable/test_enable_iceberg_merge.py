@@ -20,6 +20,30 @@ from tests.support.merged_tables import (
     merged_tables,
     source,
 )
+from tests.support.profiles import one_in
+
+STATEMENTS = [  # and whether few row groups are read
+    (f"{SAME_ID} {UPSERT}", True),
+    (f"{SAME_ID} {UPDATE}", True),
+    (f"MERGE INTO {{}} t USING s ON s.id = t.id AND t.uid > 3 {DELETE}", True),
+    (f"{SAME_ID} AND t.kind = 0 {UPSERT}", True),
+    (f"MERGE INTO {{}} t USING (SELECT *, 0 AS k FROM s) s ON t.id = s.id AND t.kind = k {UPDATE}", True),
+    (f"MERGE INTO {{}} t USING (SELECT * FROM s WHERE id < 900 LIMIT 3) s ON t.id = s.id {UPDATE}", True),
+    (
+        "MERGE INTO {} t USING (SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY name) AS nth "
+        f"FROM s) WHERE nth = 1) s ON t.id = s.id {UPSERT}",
+        True,
+    ),
+    (f"MERGE INTO {{}} t USING (SELECT id, max(name) name FROM s GROUP BY id) s ON t.id = s.id {UPSERT}", True),
+    ("UPDATE {} SET name = 'u' WHERE id IN (SELECT id FROM s)", True),
+    ("DELETE FROM {} WHERE id IN (SELECT id FROM s)", True),
+    (
+        f"{SAME_ID} {UPDATE} WHEN NOT MATCHED BY SOURCE AND t.id = 7 THEN DELETE",
+        False,
+    ),
+    (f"MERGE INTO {{}} t USING s ON t.id <=> s.id {UPSERT}", False),
+    (f"MERGE INTO {{}} t USING s ON t.id > s.id + 1989 {UPDATE}", False),
+]
 
 
 @pytest.fixture(scope="module", params=["merge-on-read", "copy-on-write"])
@@ -28,31 +52,7 @@ def mode(iceberg: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]
         yield request.param
 
 
-@pytest.mark.parametrize(
-    ("statement", "few"),
-    [
-        (f"{SAME_ID} {UPSERT}", True),
-        (f"{SAME_ID} {UPDATE}", True),
-        (f"MERGE INTO {{}} t USING s ON s.id = t.id AND t.uid > 3 {DELETE}", True),
-        (f"{SAME_ID} AND t.kind = 0 {UPSERT}", True),
-        (f"MERGE INTO {{}} t USING (SELECT *, 0 AS k FROM s) s ON t.id = s.id AND t.kind = k {UPDATE}", True),
-        (f"MERGE INTO {{}} t USING (SELECT * FROM s WHERE id < 900 LIMIT 3) s ON t.id = s.id {UPDATE}", True),
-        (
-            "MERGE INTO {} t USING (SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY name) AS nth "
-            f"FROM s) WHERE nth = 1) s ON t.id = s.id {UPSERT}",
-            True,
-        ),
-        (f"MERGE INTO {{}} t USING (SELECT id, max(name) name FROM s GROUP BY id) s ON t.id = s.id {UPSERT}", True),
-        ("UPDATE {} SET name = 'u' WHERE id IN (SELECT id FROM s)", True),
-        ("DELETE FROM {} WHERE id IN (SELECT id FROM s)", True),
-        (
-            f"{SAME_ID} {UPDATE} WHEN NOT MATCHED BY SOURCE AND t.id = 7 THEN DELETE",
-            False,
-        ),
-        (f"MERGE INTO {{}} t USING s ON t.id <=> s.id {UPSERT}", False),
-        (f"MERGE INTO {{}} t USING s ON t.id > s.id + 1989 {UPDATE}", False),
-    ],
-)
+@pytest.mark.parametrize(("statement", "few"), one_in(2, STATEMENTS))
 def test_few_row_groups_are_read(iceberg: SparkSession, mode: str, statement: str, few: bool) -> None:
     if mode == "copy-on-write" and "AS k FROM" in statement:
         pytest.skip(
