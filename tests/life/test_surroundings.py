@@ -77,12 +77,12 @@ def test_a_disk_cache_is_where_a_text_says(tmp_path: Path) -> None:
 
 
 def test_a_filter_of_unknown_kind_stays_as_it_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = snapshots._filter
+    known = snapshots.filter_of
 
     def unknown(meta: dict[str, Any]) -> Any:
         return replace(known(meta), kind="cuckoo")
 
-    monkeypatch.setattr(snapshots, "_filter", unknown)
+    monkeypatch.setattr(snapshots, "filter_of", unknown)
     table = sec.open_table(str(root))
     assert sec.prune(table, "id = 3", strict=True).count() == 1
     assert sec.verify_index(table).sound
