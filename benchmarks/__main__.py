@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import platform
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.planning.repeat import remembering
-from benchmarks.results import Result
+from benchmarks.running import measured, measured_apart
 from benchmarks.setting import Setting
 from benchmarks.show import show
 from benchmarks.workloads import WORKLOADS, Workload
@@ -52,7 +49,9 @@ def main(
         console.print(", ".join(f"{name} {value}" for name, value in environment.items()), highlight=False)
     for workload in chosen:
         started = time.perf_counter()
-        result = _apart(workload, setting) if workload.has_jars and len(chosen) > 1 else measured(workload, setting)
+        result = (
+            measured_apart(workload, setting) if workload.has_jars and len(chosen) > 1 else measured(workload, setting)
+        )
         seconds = time.perf_counter() - started
         about = {"workload": workload.name, "description": workload.description, "seconds": seconds}
         results.append({**about, **result.to_dict()})
@@ -60,18 +59,6 @@ def main(
             show(console, workload.name, workload.description, seconds, result)
     if as_json:
         click.echo(json.dumps({"environment": environment, "scale": scale, "results": results}, indent=2))
-
-
-def measured(workload: Workload, setting: Setting) -> Result:
-    """The figures of a workload, by no plan that is remembered."""
-    with remembering(0):
-        return workload.run(setting)
-
-
-def _apart(workload: Workload, setting: Setting) -> Result:
-    """The figures of a workload that is run by another process: a JVM takes its jars when it starts."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measured, workload, setting).result()
 
 
 def _chosen(names: tuple[str, ...]) -> list[Workload]:

@@ -48,6 +48,7 @@ from benchmarks.planning.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.reading import s3_lookup
 from benchmarks.results import Ratio, against
 from benchmarks.results import Result as Outcome
+from benchmarks.running import measured
 from benchmarks.setting import Setting
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS, Workload
@@ -362,7 +363,11 @@ def _process(setting: Setting) -> Outcome:
 
 
 def test_workloads_with_jars_have_processes_of_their_own(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JVM takes its jars when it starts; alone, a workload stays in the session that runs."""
+    """A JVM takes its jars when it starts; alone, a workload stays in the session that runs.
+
+    ``python -m benchmarks`` runs its module as ``__main__``, from which another process imports nothing.
+    """
+    assert measured.__module__ != benchmarks_main.__name__
     workloads = [Workload(name, "", _process, has_jars) for name, has_jars in (("a", False), ("b", True), ("c", True))]
     monkeypatch.setattr(benchmarks_main, "WORKLOADS", workloads)
     done = json.loads(run("--json", data=data).stdout)
