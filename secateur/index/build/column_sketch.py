@@ -7,6 +7,7 @@ holds between two blocks is bounded, whatever a row group holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -86,16 +87,10 @@ def measure(
     columns = [reading for reading in readings if reading.path not in {*operands, *at_paths}]
     for root in dict.fromkeys(reading.path[0] for reading in columns):
         of_column = [reading for reading in columns if reading.path[0] == root]
-        try:
+        with _unknown_if_one_is([reading.sketch for reading in of_column]):
             for values in _chunks(batch.column(0) for batch in read(row_group, [schema.field(root)])):
                 for reading in of_column:
                     reading.sketch.add(nested(values, reading.path[1:]))
-        except (OldCalendar, NotInFile):
-            for reading in of_column:
-                reading.sketch.give_up()
-        else:
-            for reading in of_column:
-                reading.sketch.end()
 
 
 def _measure_expression(
@@ -103,7 +98,7 @@ def _measure_expression(
 ) -> None:
     """Feed the values of an expression to its sketches; the block is unknown if one of its values is."""
     roots = [schema.field(root) for root in dict.fromkeys(field.path[0] for field in fields_of(operand))]
-    try:
+    with _unknown_if_one_is(sketches):
         for batch in read(row_group, roots):
             rows = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(roots))
             values = known_values(operand, rows)
@@ -112,22 +107,23 @@ def _measure_expression(
             for others in other_texts(operand, rows, values):
                 for sketch in sketches:
                     sketch.add_others(*others)
-    except (OldCalendar, NotInFile, UnknownValue):
-        for sketch in sketches:
-            sketch.give_up()
-    else:
-        for sketch in sketches:
-            sketch.end()
 
 
 def _measure_path(values: Iterator[RowValues], sketches: Sequence[Sketch]) -> None:
     """Feed the values at a path into VARIANT to sketches; the block is unknown if one of its values is."""
-    try:
+    with _unknown_if_one_is(sketches):
         for part in values:
             if part.unknown.any():
                 raise UnknownValue
             for sketch in sketches:
                 sketch.add(part.values)
+
+
+@contextmanager
+def _unknown_if_one_is(sketches: Sequence[Sketch]) -> Iterator[None]:
+    """End sketches that were fed all values of a block; they give up on it where one of its values is not known."""
+    try:
+        yield
     except (OldCalendar, NotInFile, UnknownValue):
         for sketch in sketches:
             sketch.give_up()
