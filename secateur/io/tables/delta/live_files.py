@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import flags, from_numpy, truths
+from secateur.index.segments.path_search import is_ascending
 from secateur.io.tables.delta.actions import PARSED, vector_ids
 from secateur.ragged import offsets_of, spread
 
@@ -31,7 +32,7 @@ def reconciled(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     if not len(table):
         return table
     is_add = truths(table["is_add"].combine_chunks())
-    if are_ascending(table["path"]):  # no two changes concern one file
+    if is_ascending(_whole(table["path"])):  # no two changes concern one file
         return table if is_add.all() else table.filter(flags(is_add))
     has_vectors = table["vector"].null_count < len(table)
     order, is_last = _by_key(_keys(table) if has_vectors else _whole(table["path"]))
@@ -136,9 +137,3 @@ def _keys(table: pa.Table) -> pa.Array:
 
 def _whole(texts: pa.ChunkedArray) -> pa.Array:
     return (texts if texts.nbytes < 2**31 else texts.cast(pa.large_string())).combine_chunks()
-
-
-def are_ascending(paths: pa.ChunkedArray) -> bool:
-    """Return whether every path is greater than the one before it."""
-    whole = paths.combine_chunks()
-    return bool(pc.all(pc.less(whole[:-1], whole[1:])).as_py())
