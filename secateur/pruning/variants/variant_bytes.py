@@ -97,7 +97,8 @@ def _ids_in(dictionaries: Bytes, name: bytes) -> tuple[np.ndarray, np.ndarray]:
     fine = has_header & has_count & (header & 15 == _VERSION) & (texts <= end)
     counts = np.where(fine, count, 0)
     row = np.repeat(np.arange(n), counts)
-    place = first[row] + _within(counts) * width[row]
+    within = _within(counts)
+    place = first[row] + within * width[row]
     low, _ = dictionaries.number(place, width[row], end[row])
     high, _ = dictionaries.number(place + width[row], width[row], end[row])
     stop = texts[row] + high
@@ -107,13 +108,13 @@ def _ids_in(dictionaries: Bytes, name: bytes) -> tuple[np.ndarray, np.ndarray]:
     for k, byte in enumerate(name):
         same &= dictionaries.data[np.where(same, at + k, 0)] == byte
     ids = np.full(n, -1)
-    ids[row[same]] = _within(counts)[same]
+    ids[row[same]] = within[same]
     return ids, ~fine | (np.bincount(row[same], minlength=n) > 1)
 
 
 def _within(counts: np.ndarray) -> np.ndarray:
     """Return the position of every element in its run."""
-    return np.arange(counts.sum()) - np.repeat(offsets_of(counts)[:-1], counts)
+    return spread(np.zeros(len(counts), np.int64), counts)
 
 
 def fields(values: Bytes, places: ValuePlaces, ids: np.ndarray, unknown_id: np.ndarray) -> ValuePlaces:
@@ -129,10 +130,11 @@ def fields(values: Bytes, places: ValuePlaces, ids: np.ndarray, unknown_id: np.n
     looked_into = is_object & fine & ((ids >= 0) | unknown_id)
     counts = np.where(looked_into, count, 0)
     row = np.repeat(np.arange(len(ids)), counts)
-    number, _ = values.number(first[row] + _within(counts) * id_width[row], id_width[row], places.end[row])
+    within = _within(counts)
+    number, _ = values.number(first[row] + within * id_width[row], id_width[row], places.end[row])
     hits = np.flatnonzero(number == ids[row])
     position = np.full(len(ids), -1)
-    position[row[hits]] = _within(counts)[hits]
+    position[row[hits]] = within[hits]
     has_field = position >= 0
     offset, inside = values.number(offsets + np.where(has_field, position, 0) * offset_width, offset_width, places.end)
     at = np.where(has_field, data + offset, 0)
