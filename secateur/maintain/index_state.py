@@ -82,14 +82,18 @@ def _columns_of(index: IndexSnapshot, schema: pa.Schema) -> list[str]:
     """Return the columns of the table with an order that were named when the index was built, each once."""
     named = [*index.gaps, *index.bloom, *index.postings, *index.ordered, *index.ngram, *index.tokens]
     paths = dict.fromkeys([*(column.path for column in parse_sort_key(index.sort_key)), *map(split_name, named)])
-    ordered = {(field.name,) for field in schema if kind_of(field.type) is not None}
+    ordered = _with_order(schema)
     return [quoted_name(path[0]) for path in paths if path in ordered]
+
+
+def _with_order(schema: pa.Schema) -> set[tuple[str, ...]]:
+    """Return the paths of the columns that have an order, outside of structs."""
+    return {(field.name,) for field in schema if kind_of(field.type) is not None}
 
 
 def clustering_of_known(table: Table, columns: Sequence[str]) -> tuple[ColumnClustering, ...]:
     """Return how well a table is clustered by those of some columns that it has, outside of structs, and that order."""
-    schema = open_snapshot_of(table, dt.UTC, Faults(strict=True)).schema
-    ordered = {(field.name,) for field in schema if kind_of(field.type) is not None}
+    ordered = _with_order(open_snapshot_of(table, dt.UTC, Faults(strict=True)).schema)
     known = [name for name in columns if split_name(name) in ordered]
     return _clustering_by(table, known) if known else ()
 
