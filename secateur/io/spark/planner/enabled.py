@@ -266,7 +266,7 @@ class Enabled:
         )
 
     def _estimated(self, files: Any, question: ScanRequest) -> bytes:
-        """Encode how many rows of an Iceberg scan are may match, and what is known of its columns."""
+        """Encode how many rows of an Iceberg scan are in row groups that can match, and what is known of columns."""
         opened, columns = self._opened_iceberg(files, question.zone)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         asked = scan_question(question.asked)
@@ -308,9 +308,11 @@ class Enabled:
         if answerable.aggregates or answerable.groups:
             read = reading(scan)
             rest = rest_of(read.scan, answerable.aggregates, answerable.groups, read.left_out, is_all=read.is_all)
-        of_files = scan if files is None else scan.part(np.flatnonzero(files[scan.survivors.blocks.file]))
-        known = encoded_statistics(of_files, _among(asked.columns, columns))
-        return encoded(replace(rest, columns=known), number)
+        names = _among(asked.columns, columns)
+        if names:
+            of_files = scan if files is None else scan.part(np.flatnonzero(files[scan.survivors.blocks.file]))
+            rest = replace(rest, columns=encoded_statistics(of_files, names))
+        return encoded(rest, number)
 
     def _opened_iceberg(self, files: Any, zone_name: str) -> tuple[OpenedTable, pa.Schema]:
         """Open the snapshot of an Iceberg scan; return it with the columns that mean the same in both."""
