@@ -537,6 +537,13 @@ def predicates(draw: st.DrawFn, spec: TableSpec) -> str:
     return draw(_tree(spec, 2))
 
 
+@st.composite
+def tables_and_predicates(draw: st.DrawFn, count: int) -> tuple[TableSpec, list[str]]:
+    """A table with columns of any kinds, and as many predicates over it."""
+    spec = draw(table_specs(KINDS))
+    return spec, draw(st.lists(predicates(spec), min_size=count, max_size=count))
+
+
 def _tree(spec: TableSpec, depth: int) -> st.SearchStrategy[str]:
     leaf = leaves(spec)
     if depth == 0:

@@ -31,7 +31,7 @@ from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.scan import Scan
 from tests.support.checks.oracle import rows
-from tests.support.drawn.strategies import KINDS, TableSpec, predicates, table_specs
+from tests.support.drawn.strategies import TableSpec, tables_and_predicates
 from tests.support.profiles import examples
 
 
@@ -55,14 +55,8 @@ def read_late(plan: Scan) -> Counter[str]:
         return rows(plan.to_arrow())
 
 
-@st.composite
-def queries(draw: st.DrawFn) -> tuple[TableSpec, list[str]]:
-    spec = draw(table_specs(KINDS))
-    return spec, draw(st.lists(predicates(spec), min_size=4, max_size=4))
-
-
 @examples(40)
-@given(queries(), st.booleans())
+@given(tables_and_predicates(4), st.booleans())
 def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str]], indexed: bool) -> None:
     spec, asked = query
     with tempfile.TemporaryDirectory() as root:

@@ -26,7 +26,7 @@ from secateur.io.scan.late_materialization import RowCondition
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.scan import Scan
 from tests.support.checks.oracle import rows
-from tests.support.drawn.strategies import KINDS, TableSpec, predicates, table_specs
+from tests.support.drawn.strategies import TableSpec, tables_and_predicates
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.profiles import examples
 from tests.support.small_tables import WHERE, Where, files, rows_of, written
@@ -52,14 +52,8 @@ def told(plan: Scan, columns: list[str] | None = None) -> list[str]:
     return [repr(row) for row in plan.to_arrow(columns).to_pylist()]
 
 
-@st.composite
-def queries(draw: st.DrawFn) -> tuple[TableSpec, list[str]]:
-    spec = draw(table_specs(KINDS))
-    return spec, draw(st.lists(predicates(spec), min_size=4, max_size=4))
-
-
 @examples(40, shrink=False)
-@given(queries(), st.booleans(), st.booleans())
+@given(tables_and_predicates(4), st.booleans(), st.booleans())
 def test_files_read_at_once_give_the_rows_of_single_ones(
     query: tuple[TableSpec, list[str]], indexed: bool, late: bool
 ) -> None:
