@@ -85,8 +85,7 @@ def publish(
 
     Without `expected` it replaces any current snapshot, and builds that publish at once get different numbers.
     `listing` is the id of the files of all segments, if it is known; `broken` index files of `expected` are not taken
-    over. Raises
-    IndexConflict if a snapshot other than `expected` is current, or if files that this one needs are gone;
+    over. Raises IndexConflict if a snapshot other than `expected` is current, or if files that this one needs are gone;
     IndexNotWritable.
     """
     _next_number(table.store, expected)

@@ -1,8 +1,8 @@
 """A Parquet file of one row group, assembled in memory from pages that are copied byte for byte from another file.
 
 Every leaf column holds the rows of its own pages, so columns whose pages end at different rows are decoded one by one.
-The memory of one file is reused for the next. Lists, structs and maps are assembled from their leaves
-after these are cut to the same rows.
+The memory of one file is reused for the next. Lists, structs and maps are assembled from their leaves after these are
+cut to the same rows.
 """
 
 from __future__ import annotations
