@@ -50,9 +50,9 @@ if TYPE_CHECKING:  # imports pyspark, which is slow
 @click.option(
     "--files",
     type=click.IntRange(min=20, max=20_000),
-    default=500,
+    default=2_000,
     show_default=True,
-    help="Files of the table on S3: 500 take about two minutes, most of it by Spark alone.",
+    help="Files of the table on S3: 2,000 take about three minutes, most of it by Spark alone.",
 )
 @click.option(
     "--scale-factor",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LATENCY = 0.015  # seconds added to every request
-FILES = 500  # with twice as many, Spark alone takes minutes
-SLOTS = 8  # tasks at once: they wait more than they compute
+FILES = 2_000
+SLOTS = 32  # tasks at once: they wait more than they compute
 MOST_SECONDS_OF_QUERY, MOST_SECONDS_OF_STEP = 90, 180
 
 

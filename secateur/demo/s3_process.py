@@ -36,7 +36,7 @@ class RemoteServer:
 
     def put_files(self, prefix: str, directory: Path) -> None:
         """Put the Parquet files of a directory into the bucket, without requests."""
-        self.partner.ask([prefix, str(directory)])
+        self.partner.ask([prefix, str(directory.resolve())])  # the server works in another directory
 
     @contextmanager
     def traffic(self, latency: float) -> Iterator[Traffic]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from secateur.cli import main
 from secateur.demo.limits import within
 from secateur.demo.lineitem import DemoNotPossible
+from secateur.demo.s3_process import BUCKET, remote_server
 from secateur.demo.s3a import has_s3a
 from tests.support.profiles import FULL
 
@@ -28,6 +30,17 @@ def demo(directory: Path, *options: str) -> dict[str, Any]:
     answer = json.loads(done.stdout)
     assert answer["sound"]
     return answer
+
+
+def test_the_server_is_given_files_of_a_relative_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "a.parquet").write_bytes(b"1234")
+    with remote_server() as server:
+        server.put_files("events", Path("lake"))
+        asked = Request(f"http://127.0.0.1:{server.port}/{BUCKET}/events/a.parquet", headers={"Range": "bytes=1-2"})
+        with urlopen(asked) as answer:
+            assert answer.read() == b"23"
 
 
 @pytest.mark.spark
