@@ -12,8 +12,8 @@ import pyarrow as pa
 from secateur.errors import IndexMissing
 from secateur.index.identity import FileIdentity, identities
 from secateur.index.read.coverage import alike
-from secateur.index.read.index_view import current_snapshot
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.open_index import current_snapshot
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised

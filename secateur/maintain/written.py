@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from secateur.errors import IndexConflict, InvalidOption
-from secateur.index.read.index_view import current_snapshot
+from secateur.index.read.open_index import current_snapshot
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.build import build_index

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.errors import IndexConflict, IndexMissing, StalePlan
-from secateur.index.read.index_view import current_snapshot
+from secateur.index.read.open_index import current_snapshot
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.publish import publish
 

@@ -7,26 +7,21 @@ follow. Candidates are evaluated in runs: long contiguous arrays in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from secateur.errors import IndexFault
-from secateur.index.model import ORDERED, BlockTable, Store, StoredFile
-from secateur.index.naming import BY_NAME, ColumnNaming
+from secateur.index.model import ORDERED, BlockTable
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
-from secateur.index.read.chunk_reader import ChunkReader, RangeCache
-from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, is_survivor, uncovered
-from secateur.index.read.group_arrays import segment_groups
+from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, is_survivor, uncovered
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
-from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.ordered_lookup import rows_within
 from secateur.index.read.ordered_values import SegmentValues, segment_values
 from secateur.index.read.row_lookup import rows_with
 from secateur.index.read.runs import LooseRun, SegmentRun
-from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
+from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones import segment_tree
 from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
@@ -34,7 +29,7 @@ from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, Question, Ranges, Values
-from secateur.pruning.report import Counts, Faults, Reads, counted
+from secateur.pruning.report import Counts, Faults, counted
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks
 from secateur.pruning.statistics import Blocks, Descent, Run, Statistics
 from secateur.ragged import elements_of
@@ -42,15 +37,6 @@ from secateur.ragged import elements_of
 FooterReader = Callable[[np.ndarray], LooseBlocks]
 FEW_RUNS = 8  # of neighbouring segments in a group; with more, the whole group is evaluated
 _NOTHING = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Caches:
-    """Where an index is read from, and where what was read is cached."""
-
-    store: Store
-    memory: ByteCache
-    disk: RangeCache | None = None
 
 
 class IndexView:
@@ -453,55 +439,3 @@ def _as_slice(positions: np.ndarray) -> np.ndarray | slice:
     """Return ascending positions as a slice if they are contiguous."""
     first, last = int(positions[0]), int(positions[-1])
     return slice(first, last + 1) if last - first + 1 == len(positions) else positions
-
-
-def open_catalog(
-    live: LiveFiles,
-    caches: Caches,
-    snapshot: Snapshot | None,
-    read_footers: FooterReader,
-    faults: Faults,
-    naming: ColumnNaming = BY_NAME,
-) -> IndexView:
-    """Open the catalog of a table with these live files, without the index if its snapshot has a fault."""
-    cache, chunks = caches.memory, ChunkReader(caches.store, caches.disk, Reads())
-    with faults.tolerated():
-        if snapshot is not None:
-            version = (caches.store.location, snapshot.number, snapshot.created)
-            segments = snapshot.segments  # read here, where faults are tolerated; later code relies on them
-            groups = cache.get((*version, "groups"), lambda: segment_groups(segments))
-            coverage = cache.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
-            memory = IndexMemory(caches.store, cache, chunks, faults, snapshot, groups, naming)
-            return IndexView(live, coverage, memory, read_footers, faults)
-    empty = no_segments()
-    memory = IndexMemory(caches.store, cache, chunks, faults, empty, segment_groups(empty.segments), naming)
-    return IndexView(live, uncovered(live), memory, read_footers, faults)
-
-
-def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
-    """Return the snapshot with the highest number, or None where there is no index. Raises IndexFault.
-
-    A snapshot read before comes from the cache. Its key includes the file's size, time and tag, because numbers restart
-    after an index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
-    """
-    file = last_snapshot_file(store)
-    while file is not None:
-        try:
-            return _opened(store, *file, cache)
-        except IndexFault:
-            unreadable, file = file, last_snapshot_file(store)
-            if file == unreadable:
-                raise
-    return None
-
-
-def numbered_snapshot(store: Store, number: int, cache: ByteCache | None = None) -> Snapshot | None:
-    """Return the snapshot with a number, or None where there is none. Raises IndexFault."""
-    file = snapshot_files(store).get(number)
-    return None if file is None else _opened(store, number, file, cache)
-
-
-def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:
-    if cache is None:
-        return open_snapshot(store, number, file.size)
-    return cache.get((store.location, file), lambda: open_snapshot(store, number, file.size, cache.get))

@@ -15,7 +15,8 @@ from secateur.arrays import from_numpy
 from secateur.errors import TableNotFound
 from secateur.index.model import BlockTable
 from secateur.index.read.blocks import LooseBlocks
-from secateur.index.read.index_view import Caches, IndexView, current_snapshot, open_catalog
+from secateur.index.read.index_view import IndexView
+from secateur.index.read.open_index import Caches, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.arrow_types import merge_schemas

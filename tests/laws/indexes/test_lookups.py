@@ -15,7 +15,7 @@ import secateur as sec
 from secateur.index.filters import bloom_fragment, bloom_matrix, transpose
 from secateur.index.filters.parquet_bloom import NativeForm
 from secateur.index.filters.size_class import shape_of
-from secateur.index.read.index_view import current_snapshot
+from secateur.index.read.open_index import current_snapshot
 from tests.support.checks.laws import check_table
 from tests.support.profiles import by_profile
 from tests.support.tables import WriteTable

@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secateur.index.read import chunk_reader, group_arrays, index_view
-from secateur.index.read.index_view import Caches, open_catalog
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.open_index import Caches, open_catalog
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.pruning.report import Faults
 from tests.support.checks.catalog_checks import Query

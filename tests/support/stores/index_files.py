@@ -43,10 +43,10 @@ from secateur.index.model import (
 )
 from secateur.index.read.chunk_reader import ChunkReader, IndexChunk
 from secateur.index.read.group_arrays import segment_groups
-from secateur.index.read.index_view import current_snapshot
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.lookup import holders
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.open_index import current_snapshot
 from secateur.index.read.ordered_lookup import rows_within
 from secateur.index.segments.segment_file import (
     COLUMN_KINDS,

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from secateur.errors import AuditFailed, SecateurError, UnsupportedTable
 from secateur.forks import lock_for
-from secateur.index.read.index_view import Caches, current_snapshot, open_catalog
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.open_index import Caches, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings

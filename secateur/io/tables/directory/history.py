@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import TableChanged, UnknownSnapshot
 from secateur.index.read.coverage import matching
-from secateur.index.read.index_view import current_snapshot, numbered_snapshot
+from secateur.index.read.open_index import current_snapshot, numbered_snapshot
 from secateur.index.segments.file_table import FileTable
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised

@@ -33,8 +33,8 @@ from secateur.errors import (
     UnsupportedTable,
 )
 from secateur.index.naming import ByFieldId
-from secateur.index.read.index_view import current_snapshot
 from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.open_index import current_snapshot
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems, all_below
 from secateur.io.storage.redaction import trouble

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import secateur as sec
 from secateur.index.model import BuildOptions
-from secateur.index.read.index_view import current_snapshot
+from secateur.index.read.open_index import current_snapshot
 from secateur.io.spark.planner import matches
 from secateur.io.spark.planner.file_list import FileList
 from secateur.io.spark.planner.matches import MatchedList, match
