@@ -31,6 +31,7 @@ def test_a_table_shows_its_files(html_of: dict[str, str]) -> None:
     assert "10 files" in html_of["table"] and "lake/visits" in html_of["table"]
 
 
+@takes_seconds
 def test_advice_shows_what_to_build(html_of: dict[str, str]) -> None:
     (advice,) = [html for line, html in html_of.items() if line.startswith("sec.advise")]
     assert re.search(r"<td>bloom</td><td>user_id</td>", advice)

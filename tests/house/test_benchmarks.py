@@ -55,7 +55,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 from secateur.demo.s3a import has_s3a
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
-from tests.support.profiles import FULL, slow, sweep
+from tests.support.profiles import FULL, slow, sweep, takes_seconds
 from tests.support.stores.filter_files import hash_values
 from tests.support.stores.local_build import index_here
 from tests.support.stores.memory_store import MemoryStore
@@ -168,6 +168,7 @@ def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> Non
     }
 
 
+@takes_seconds
 def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark takes part where its package is there: tests do not fetch it."""
     is_there = has_s3a()
@@ -180,6 +181,7 @@ def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.M
     assert all("round trips in sequence" in note for note in result["notes"][: 2 + len(peers)])
 
 
+@takes_seconds
 def test_tune_is_near_the_best_of_all_sets(data: Path) -> None:
     result = run_json("tune", data)
     check(result, "tune")
@@ -362,6 +364,7 @@ def _process(setting: Setting) -> Outcome:
     return Outcome({"process": os.getpid()})
 
 
+@takes_seconds
 def test_workloads_with_jars_have_processes_of_their_own(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A JVM takes its jars when it starts; alone, a workload stays in the session that runs.
 

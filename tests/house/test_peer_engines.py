@@ -70,6 +70,7 @@ def test_spark_gives_the_same_answers(spark: SparkSession, made: Made, tmp_path:
             assert answer["scanned_rows"] is not None and answer["bytes"] > 0
 
 
+@takes_seconds
 def test_an_answer_that_differs_is_named(made: Made) -> None:
     kept = json.loads(json.dumps(made[2]))
     kept["polars"]["answers"][3]["checksum"] += 1

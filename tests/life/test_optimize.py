@@ -123,6 +123,7 @@ def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> N
     assert sec.verify_index(appended).sound
 
 
+@takes_seconds
 def test_a_dry_run_tells_and_changes_nothing(appended: ParquetDirectory) -> None:
     planned = sec.optimize_index(appended, dry_run=True)
     assert sec.describe_index(appended).segments == planned.segments_before

@@ -19,7 +19,7 @@ from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWri
 from secateur.index.segments import base_file
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.profiles import examples
+from tests.support.profiles import examples, takes_seconds
 from tests.support.stores.crash_lake import (
     QUESTIONS,
     ROWS,
@@ -152,5 +152,5 @@ class IndexHistory(RuleBasedStateMachine):
             assert sec.verify_index(self.lake.open()).faults == ()
 
 
-TestIndexHistory = IndexHistory.TestCase
+TestIndexHistory = takes_seconds(IndexHistory.TestCase)
 TestIndexHistory.settings = settings(examples(4, shrink=False), stateful_step_count=20)

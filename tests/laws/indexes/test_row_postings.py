@@ -126,6 +126,7 @@ limits = st.tuples(
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
 
+@takes_seconds
 @examples(150, shrink=False)
 @given(st.integers(0, 10**6), st.integers(1, 3), limits, LOWERED, st.lists(predicates, min_size=3, max_size=6))
 def test_c35_rows_are_those_of_plain_python(

@@ -130,6 +130,7 @@ def test_plans_answer_at_a_hundred_levels(table: sec.Table, template: str) -> No
         assert again.count() == plan.count() == plan.to_arrow().num_rows
 
 
+@takes_seconds
 @pytest.mark.parametrize("template", LADDERS)
 def test_absurd_depth_is_an_error_of_ours(template: str) -> None:
     before = sys.getrecursionlimit()
@@ -308,6 +309,7 @@ def test_work_on_patterns_is_linear_in_their_length(operator_: str) -> None:
     assert work(2000) <= 2.6 * work(1000)
 
 
+@takes_seconds
 @pytest.mark.parametrize("pattern", ["%" + "x" * 300_000 + "%", "%_" * 150_000, "a%" * 150_000])
 def test_a_pattern_too_large_for_a_regular_expression_is_left_to_spark(pattern: str) -> None:
     predicate = bind(parse(f"s LIKE '{pattern}'"), SCHEMA)

@@ -170,6 +170,7 @@ def test_statistics_prune_files(tmp_path: Path) -> None:
         assert plan.report.stages[0].name == "files" and plan.report.stages[0].after.files == 1, predicate
 
 
+@takes_seconds
 def test_c8_columns_beyond_those_with_statistics(tmp_path: Path) -> None:
     """A log has statistics of the first 32 columns: of the others bounds and NULL counts are unknown, and not none."""
     for i in range(3):

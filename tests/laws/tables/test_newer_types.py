@@ -20,6 +20,7 @@ from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.audit import compared
 from secateur.pruning.interval import RowValues
 from secateur.pruning.report import Faults
+from tests.support.profiles import takes_seconds
 
 BLOCK = 2048  # rows, the fewest of a row group that DuckDB writes
 ROWS = 3 * BLOCK
@@ -115,6 +116,7 @@ def test_an_index_keeps_the_bounds_at_a_path_that_is_named(tmp_path: Path) -> No
     assert proposed not in sec.prune(table, asked[0], strict=True).explain()
 
 
+@takes_seconds
 def test_c56_filters_of_a_path_hold_every_value_however_files_shred_it(tmp_path: Path) -> None:
     """Integers and texts as another writer shreds them; in the last file both, and odd ones, in each of its blocks."""
     shapes = ["""'{"user":' || (i * 7919 % 5000) || '}'""", """'{"user":"' || (i * 7919 % 5000) || '"}'"""]

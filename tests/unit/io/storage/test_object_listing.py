@@ -18,6 +18,7 @@ from secateur.io.storage import index_store
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.object_listing import objects_in
+from tests.support.profiles import takes_seconds
 from tests.support.s3_server import S3Server, every
 
 
@@ -92,6 +93,7 @@ def test_files_of_fsspec_have_their_versions_as_tags() -> None:
     assert store.files("snapshots")[0].tag == ""
 
 
+@takes_seconds
 def test_an_index_built_anew_within_a_second_is_another(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the times: they are the same for all files here, as within one second on S3."""
     plain = index_store.objects_in
