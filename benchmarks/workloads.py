@@ -43,6 +43,7 @@ from benchmarks.results import Result
 from benchmarks.setting import Setting
 from benchmarks.spark.delta_lookup import lookup_delta
 from benchmarks.spark.enabled_sql import lookup_sql
+from benchmarks.spark.first_query import first_query
 from benchmarks.spark.merge_sql import keys_spark
 from benchmarks.spark.metadata_sql import count_sql, limit_sql
 from benchmarks.spark.session_overhead import session_overhead
@@ -116,6 +117,7 @@ WORKLOADS = (
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
+    Workload("first_query", "the first query of a session in Spark, beside Spark alone", first_query),
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql, True),
     Workload("lookup_delta", "the same on Delta, by SQL and by a plan, beside Delta's own reader", lookup_delta, True),
     Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark, True),
