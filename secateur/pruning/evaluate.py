@@ -65,11 +65,12 @@ def evaluate(predicate: Predicate, statistics: Statistics) -> np.ndarray:
 
 def fold(predicate: Predicate, row_count: np.ndarray, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
     """Combine the outcomes of the leaves, however they were found, into those of the predicate."""
-    outcomes = _fold(predicate, outcomes_of)
+    outcomes = combined(predicate, outcomes_of)
     return outcomes if row_count.min(initial=1) > 0 else np.where(row_count == 0, np.uint8(0), outcomes)
 
 
-def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
+def combined(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
+    """Combine the outcomes of the leaves over units none of which is empty."""
     return unrolled(partial(_folded, outcomes_of=outcomes_of), predicate, {}, shared(predicate))
 
 
@@ -119,7 +120,7 @@ def _may_be(asked: tuple[Predicate, int], statistics: Statistics, units: np.ndar
                 if zones.gaps is not None and truth == TRUE:
                     _rule_out(possible, ranges, zones, units)
                 return possible if zones.has_values else possible & (_at(zones.value, units) != 0)
-    outcomes = _fold(predicate, lambda leaf: leaf_outcomes(leaf, statistics, units))
+    outcomes = combined(predicate, lambda leaf: leaf_outcomes(leaf, statistics, units))
     return (outcomes & truth) != 0
 
 

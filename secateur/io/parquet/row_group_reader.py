@@ -123,7 +123,7 @@ class RowGroupReader(Generic[OpenFile]):
         counts = self._row_counts(row_groups, whole=whole)
         if not names:  # pyarrow returns no rows if it reads no column
             yield pa.RecordBatch.from_arrays([pa.nulls(sum(counts) if rows is None else len(rows))], names=[""])
-        elif not whole and self._reads_pages(row_groups[0], names, rows):
+        elif self.is_read_by_pages(row_groups, names, rows):
             for table in self.page_reader.read(row_groups[0], names, all_rows(counts[0]) if rows is None else rows):
                 yield from table.to_batches(BATCH_ROWS)
         elif rows is None or len(rows) == sum(counts):
@@ -175,6 +175,10 @@ class RowGroupReader(Generic[OpenFile]):
         size, count = selected_size(locations, chosen)
         cost = CHUNK_COST * len(locations.chunks) + BYTE_COST * size + PAGE_COST * count
         return cost <= locations.byte_count or (spared and cost <= MOST_COPIED)
+
+    def is_read_by_pages(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
+        """Return whether the selected rows of some columns of the file, or all, are read by their pages."""
+        return not self.is_read_whole(row_groups) and self._reads_pages(row_groups[0], names, rows)
 
     def is_light(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether the selected values of some columns of the file cost less to read than a request."""

@@ -100,7 +100,7 @@ class BlockReader:
                     yield from self._matching_in(part)
                 continue
             for parts in portions(run):
-                matching = matching_rows_of(parts, self.needed, first)
+                matching = matching_rows_of(parts, self.needed, first, self.fields)
                 for part, hit in zip(parts, matching.row_groups, strict=True):
                     self._tell(part, hit)
                 yield from matching.batches
@@ -118,9 +118,9 @@ class BlockReader:
     def _matching_in(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         opened, row_groups, rows = part.opened, part.row_groups, part.rows
         if part.condition is None:
-            yield from (batch for _, batch in opened.live(row_groups, self.needed, rows) if batch.num_rows)
+            yield from (batch for _, batch in opened.live(row_groups, self.fields, rows) if batch.num_rows)
             return
-        hit = yield from opened.matching(row_groups, self.needed, rows, part.condition)
+        hit = yield from opened.matching(row_groups, self.needed, rows, part.condition, self.fields)
         self._tell(part, hit)  # who stops before the end learns nothing
 
     def _tell(self, part: FilePart, hit: frozenset[int]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
-from secateur.io.parquet.row_selection import MOST_SLICES, RowSelection, chosen_rows, end_to_end, with_positions
+from secateur.io.parquet.row_selection import LEAST_SHARE, MOST_SLICES, RowSelection, chosen_rows, end_to_end, with_positions
 from secateur.io.scan.row_places import POSITION
 from secateur.io.tables.file_rows import FileRows, positions_in_file
 from secateur.io.tables.partitions import constant
@@ -75,27 +75,37 @@ class OpenedRows:
             yield positions, self.complete(batch, fields, row_groups, positions) if fields else batch
 
     def matching(
-        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
+        self,
+        row_groups: RowGroups,
+        fields: Sequence[pa.Field],
+        rows: RowSelection | None,
+        condition: RowCondition,
+        wanted: Sequence[pa.Field],
     ) -> Matches:
-        """Yield the live rows that meet a condition, among the selected rows or all; `fields` has all its columns.
+        """Yield the `wanted` fields of the live rows that meet a condition, among the selected rows or all.
 
-        At the end, return the row groups that have such a row.
+        `fields` has these and all columns of the condition. At the end, return the row groups that have such a row.
         """
         if not self.source.reader.is_read_whole(row_groups):
             rows = self.source.pages.may_match(row_groups[0], condition.predicate, rows)
         if rows is not None and not len(rows):
             return frozenset()
-        split = self.split(row_groups, fields, rows, condition)
+        split = self.split(row_groups, fields, rows, condition, wanted)
         if split is None:
-            return (yield from self._straight(row_groups, fields, rows, condition))
-        return (yield from self._late(row_groups, fields, split, rows, condition))
+            return (yield from self._straight(row_groups, fields, rows, condition, wanted))
+        return (yield from self._late(row_groups, fields, split, rows, condition, wanted))
 
     def split(
-        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
+        self,
+        row_groups: RowGroups,
+        fields: Sequence[pa.Field],
+        rows: RowSelection | None,
+        condition: RowCondition,
+        wanted: Sequence[pa.Field],
     ) -> tuple[list[pa.Field], list[pa.Field]] | None:
         """Return the columns of a condition, and the stored ones to read after them; None to read all at once."""
         first = [field for field in fields if field.name in condition.columns]
-        others = [field for field in self._stored(fields) if field.name not in condition.columns]
+        others = [field for field in self._stored(wanted) if field.name not in condition.columns]
         few = rows is not None and len(rows) <= FEW_ROWS
         if few or not self._stored(first) or not others or self._is_light(row_groups, others, rows):
             return None
@@ -106,15 +116,21 @@ class OpenedRows:
         return self.source.reader.is_light(row_groups, self.source.names(fields), rows)
 
     def _straight(
-        self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
+        self,
+        row_groups: RowGroups,
+        fields: Sequence[pa.Field],
+        rows: RowSelection | None,
+        condition: RowCondition,
+        wanted: Sequence[pa.Field],
     ) -> Matches:
         """Yield the matching rows, reading all columns at once."""
         hit: set[int] = set()
-        for positions, batch in self.live(row_groups, fields, rows):
+        names = [field.name for field in wanted]
+        for positions, batch in self.live(row_groups, used(fields, condition, wanted), rows):
             passed = condition(batch)
             if passed.any():
                 hit |= self.row_groups_at(row_groups, positions[passed])
-                yield batch if passed.all() else batch.filter(flags(passed))
+                yield chosen_of(batch.select(names), passed)
         return frozenset(hit)
 
     def _late(
@@ -124,52 +140,86 @@ class OpenedRows:
         split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
         rows: RowSelection | None,
         condition: RowCondition,
+        wanted: Sequence[pa.Field],
     ) -> Matches:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
+        names = [field.name for field in wanted if field.name in condition.columns]
         in_memory = self.source.reader.is_held(row_groups, self.source.names(self._stored(fields)))
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
         for positions, batch in self.live(row_groups, first, rows):
             passing = condition(batch)
             if not parts and not in_memory and _hits_most_pages(positions, passing):
-                return (yield from self._straight(row_groups, fields, rows, condition))
+                return (yield from self._straight(row_groups, fields, rows, condition, wanted))
             passed.append(positions[passing])
-            parts.append(batch.filter(flags(passing)))
+            parts.append(chosen_of(batch.select(names), passing))
         chosen = np.concatenate(passed)
         if not len(chosen):
             return frozenset()
-        known, begin, given = pa.Table.from_batches(parts), 0, 0
+        known, given = pa.Table.from_batches(parts), 0
         for batch in self.at(row_groups, others, chosen):
+            begin, given = given, given + batch.num_rows
+            if not names:
+                yield self.complete(batch, wanted, row_groups, chosen[begin:given])
+                continue
             texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
-            begin += batch.num_rows
             schema = pa.schema([*texts.schema, *batch.schema])
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
-                yield self.complete(part, fields, row_groups, chosen[given : given + part.num_rows])
-                given += part.num_rows
+                yield self.complete(part, wanted, row_groups, chosen[begin : begin + part.num_rows])
+                begin += part.num_rows
         return frozenset(self.row_groups_at(row_groups, chosen))
 
     def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
-        """Return which of some row groups hold the rows at some positions; at least one."""
+        """Return which of some row groups hold the rows at some positions, ascending; at least one."""
         if len(row_groups) == 1:
             return {*row_groups}
-        begin = offsets_of(self.source.row_count[list(row_groups)])[:-1]
-        return {row_groups[i] for i in np.unique(np.searchsorted(begin, positions, "right") - 1).tolist()}
+        return {row_groups[i] for i in np.flatnonzero(self._with_rows(row_groups, positions)).tolist()}
+
+    def _with_rows(self, row_groups: RowGroups, positions: np.ndarray) -> np.ndarray:
+        """Return which of some row groups hold rows at some ascending positions: bool of shape (n_row_groups,)."""
+        before = np.searchsorted(positions, offsets_of(self.source.row_count[list(row_groups)]))
+        return before[1:] > before[:-1]
 
     def at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield the rows at some positions, deleted or not; rows between close ranges are read, too."""
-        exact = chosen_rows(positions)
-        if len(exact.start) <= MOST_SLICES or self.source.reader.is_read_whole(row_groups):
-            yield from self.source.at(row_groups, fields, exact)
+        if self.source.reader.is_read_whole(row_groups):
+            if len(positions) < LEAST_SHARE * self.source.row_count[list(row_groups)].sum():
+                yield from self.source.at(row_groups, fields, chosen_rows(positions))
+            else:
+                yield from self._among_all(row_groups, fields, positions)
             return
-        cells = chosen_rows(np.unique(positions // CELL))
+        if np.count_nonzero(positions[1:] > positions[:-1] + 1) < MOST_SLICES:
+            yield from self.source.at(row_groups, fields, chosen_rows(positions))
+            return
+        cell = positions // CELL
+        cells = chosen_rows(cell[np.append(True, cell[1:] != cell[:-1])])
         near = RowSelection(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
+        if not self.source.reader.is_read_by_pages(row_groups, self.source.names(fields), near):
+            yield from self._among_all(row_groups, fields, positions)
+            return
         wanted = np.zeros(int(positions[-1]) + 1, bool)
         wanted[positions] = True
         for rows, batch in with_positions(self.source.at(row_groups, fields, near), near):
             of_batch = wanted[rows]
             if of_batch.any():
                 yield batch.filter(flags(of_batch))
+
+    def _among_all(
+        self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at some positions, reading all rows of the row groups that hold one."""
+        counts, held = self.source.row_count[list(row_groups)], self._with_rows(row_groups, positions)
+        wanted = np.zeros(int(counts.sum()), bool)
+        wanted[positions] = True
+        if not held.all():
+            wanted = wanted[np.repeat(held, counts)]
+        begin = 0
+        for batch in self.source.at([row_groups[i] for i in np.flatnonzero(held).tolist()], fields, None):
+            of_batch = wanted[begin : begin + batch.num_rows]
+            begin += batch.num_rows
+            if of_batch.any():
+                yield chosen_of(batch, of_batch)
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
         """Return the fields that are not constant."""
@@ -199,6 +249,20 @@ class OpenedRows:
     def _in_file(self, row_groups: RowGroups, positions: np.ndarray) -> pa.Array:
         """Return the positions in the file of rows of some row groups."""
         return from_numpy(positions_in_file(self.source.row_count, row_groups, positions))
+
+
+def chosen_of(batch: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
+    """Return the chosen rows of a batch, which may have no column; `chosen` is bool of shape (rows,)."""
+    count = int(np.count_nonzero(chosen))
+    if count == len(chosen) or not batch.num_columns:
+        return batch.slice(0, count)
+    return batch.filter(flags(chosen))
+
+
+def used(fields: Sequence[pa.Field], condition: RowCondition, wanted: Sequence[pa.Field]) -> list[pa.Field]:
+    """Return those fields that are wanted, or that a condition needs."""
+    names = condition.columns | {field.name for field in wanted}
+    return [field for field in fields if field.name in names]
 
 
 def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.io.parquet.row_group_reader import MOST_TOGETHER
 from secateur.io.parquet.row_selection import RowSelection
-from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition, RowGroups
+from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition, RowGroups, used
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.ragged import offsets_of
 
@@ -68,13 +68,16 @@ class TestedParts:
     row_groups: tuple[frozenset[int], ...]  # for every part, those that have such a row
 
 
-def matching_rows_of(parts: Sequence[FilePart], fields: Sequence[pa.Field], first: frozenset[str]) -> TestedParts:
-    """Read the live rows of parts that meet their conditions, each of which needs the `first` columns, at least one.
+def matching_rows_of(
+    parts: Sequence[FilePart], fields: Sequence[pa.Field], first: frozenset[str], wanted: Sequence[pa.Field]
+) -> TestedParts:
+    """Read the `wanted` fields of the live rows of parts that meet their conditions, each of which needs the `first`
+    columns, at least one.
 
-    `fields` has these, too. Where the others have many bytes, they are read of those row groups alone that have such a
-    row.
+    `fields` has all of these. Where the others have many bytes, they are read of those row groups alone that have such
+    a row.
     """
-    looks = [_first_look(part, fields) for part in parts]
+    looks = [_first_look(part, fields, wanted) for part in parts]
     names = [field.name for field in fields if field.name in first]
     batches = [batch.select(names) for look in looks for _, batch in look.batches]
     if not batches:
@@ -84,17 +87,20 @@ def matching_rows_of(parts: Sequence[FilePart], fields: Sequence[pa.Field], firs
     passed = _passed(tested, parts, begin)
     of_parts = [passed[start:stop] for start, stop in pairwise(begin)]
     chosen = [look.positions(hits) for look, hits in zip(looks, of_parts, strict=True)]
-    others = [field for field in fields if field.name not in first]
+    hit = tuple(look.row_groups_at(rows) for look, rows in zip(looks, chosen, strict=True))
+    if not wanted:
+        return TestedParts(tuple(tested.select([]).slice(0, int(np.count_nonzero(passed))).to_batches()), hit)
+    others = [field for field in wanted if field.name not in first]
     rest = [
         batch
         for look, hits, rows in zip(looks, of_parts, chosen, strict=True)
         if others and len(rows)
         for batch in look.rest(others, hits, rows)
     ]
-    columns = _columns(tested.filter(flags(passed)), pa.Table.from_batches(rest, pa.schema(others)))
-    rows = pa.Table.from_arrays([columns[field.name] for field in fields], schema=pa.schema(fields))
+    known = tested.select([field.name for field in wanted if field.name in first])
+    columns = _columns(known.filter(flags(passed)), pa.Table.from_batches(rest, pa.schema(others)))
+    rows = pa.Table.from_arrays([columns[field.name] for field in wanted], schema=pa.schema(wanted))
     in_one = rows.combine_chunks() if rows.nbytes <= COPIED else rows
-    hit = tuple(look.row_groups_at(rows) for look, rows in zip(looks, chosen, strict=True))
     return TestedParts(tuple(in_one.to_batches()), hit)
 
 
@@ -158,7 +164,7 @@ class _FirstLook:
         names = [field.name for field in fields]
         if self.later is None:
             whole = pa.Table.from_batches([batch.select(names) for _, batch in self.batches])
-            yield from whole.filter(flags(hits)).to_batches()
+            yield from (whole if hits.all() else whole.filter(flags(hits))).to_batches()
             return
         begin = 0
         for batch in opened.at(row_groups, self.later, positions):
@@ -171,8 +177,8 @@ class _FirstLook:
             begin = end
 
 
-def _first_look(part: FilePart, fields: Sequence[pa.Field]) -> _FirstLook:
+def _first_look(part: FilePart, fields: Sequence[pa.Field], wanted: Sequence[pa.Field]) -> _FirstLook:
     assert part.condition is not None, "required of the caller"
-    split = part.opened.split(part.row_groups, fields, part.rows, part.condition)
-    first, later = (fields, None) if split is None else split
+    split = part.opened.split(part.row_groups, fields, part.rows, part.condition, wanted)
+    first, later = (used(fields, part.condition, wanted), None) if split is None else split
     return _FirstLook(part, list(part.opened.live(part.row_groups, first, part.rows)), later)

@@ -50,8 +50,10 @@ class FileRows(Protocol):
         Every batch comes with the positions of its rows, ascending, numbered through the row groups.
         """
 
-    def at(self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield exactly the selected rows of row groups, deleted or not: values of top-level columns."""
+    def at(
+        self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield exactly the selected rows of row groups, or all, deleted or not: values of top-level columns."""
 
     @property
     def pages(self) -> PagePruner:

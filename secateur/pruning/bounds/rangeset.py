@@ -53,7 +53,12 @@ class RangeSet:
         return hash((self.kind, len(self.thresholds), *few.tolist()))
 
     def contains(self, keys: Keys) -> np.ndarray:
-        """Return which keys are inside: bool of shape (n,)."""
+        """Return which keys are inside: bool of shape (n,). The usual case of one range is written out."""
+        if self.kind is Kind.WORD and 0 < len(self.thresholds) <= 2:
+            inside = keys.words[0] >= self.thresholds[0]
+            if len(self.thresholds) == 2:
+                inside &= keys.words[0] < self.thresholds[1]
+            return inside
         return (keys.rank(self.table(keys.width)) & 1).astype(bool)
 
     def overlap(self, lower: Keys, upper: Keys) -> tuple[np.ndarray, np.ndarray]:

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import binaries, truths
-from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.arrays import binaries, numbers, truths
+from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.java_regex import FINAL_LINE_END
 from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, Search
 from secateur.pruning.rows.arrow_texts import is_ascii, is_null, is_utf8, matches
-from secateur.values import Kind, keys_of
+from secateur.values import FEW_THRESHOLDS, NAN_KEY, Kind, doubles_of, float_keys, is_float, keys_of
 
 
 def text_outcomes(test: Search | InLowerCase | RangeSet, texts: pa.Array) -> np.ndarray:
@@ -76,7 +76,10 @@ def value_outcomes(ranges: RangeSet, values: pa.Array) -> np.ndarray:
 
 
 def _truth_of(texts: pa.Array, holds: np.ndarray) -> np.ndarray:
-    return np.where(is_null(texts), np.uint8(NULL), np.where(holds, np.uint8(TRUE), np.uint8(FALSE)))
+    outcomes = np.uint8(FALSE) - holds.view(np.uint8)  # TRUE is one less
+    if texts.null_count:
+        np.putmask(outcomes, is_null(texts), np.uint8(NULL))
+    return outcomes
 
 
 # ---- Arrow values ----------------------------------------------------------------------------------------------------
@@ -85,6 +88,8 @@ def _truth_of(texts: pa.Array, holds: np.ndarray) -> np.ndarray:
 def inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
     """Return which values have a key in the set, without regard to NULL: bool of shape (n,)."""
     if ranges.kind is not Kind.BYTES:
+        if is_float(values.type) and len(ranges.thresholds) <= FEW_THRESHOLDS:
+            return _doubles_inside(numbers(values.cast(pa.float64()), np.float64), ranges)
         return ranges.contains(keys_of(values))
     values = values.cast(pa.binary())
     points = ranges.points
@@ -96,6 +101,27 @@ def inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
     for threshold in ranges.thresholds:
         above += truths(pc.greater_equal(values, binaries([threshold]).cast(pa.binary())[0]))
     return (above & 1).astype(bool)
+
+
+def _doubles_inside(values: np.ndarray, ranges: RangeSet) -> np.ndarray:
+    """Return which doubles have a key in the set, without computing their keys: float64 to bool, of shape (n,).
+
+    Keys ascend as doubles do, whose two zeros have one key; of NaN, which is not less than any number, the key is above
+    all others.
+    """
+    contained = np.zeros(len(values), bool)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+        for threshold, number in zip(ranges.thresholds.tolist(), doubles_of(ranges.thresholds).tolist(), strict=True):
+            if threshold <= _LEAST:
+                np.logical_not(contained, out=contained)
+            elif threshold <= _GREATEST:
+                contained ^= ~(values < number)
+            elif threshold <= NAN_KEY:
+                contained ^= np.isnan(values)
+    return contained
+
+
+_LEAST, _GREATEST = float_keys(np.array([-np.inf, np.inf])).tolist()
 
 
 def _among(values: pa.Array, points: RangeSet) -> np.ndarray:

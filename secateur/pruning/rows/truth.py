@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.pruning.evaluate import at_once, fold, outcomes_over
+from secateur.pruning.evaluate import at_once, combined, outcomes_over
 from secateur.pruning.predicate.bound import (
     Apply,
     Field,
@@ -74,7 +74,7 @@ def _value_text(value: pa.Scalar) -> str:
 
 def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     """Return each row's truth value as a set of one outcome, or all three if it has none: uint8 of shape (rows,)."""
-    return fold(predicate, np.ones(batch.num_rows, np.int64), lambda leaf: _leaf(leaf, batch))
+    return combined(predicate, lambda leaf: _leaf(leaf, batch))
 
 
 def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
