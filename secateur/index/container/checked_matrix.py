@@ -71,18 +71,28 @@ class Matrix(NamedTuple):
 
 def encode_rows(rows: np.ndarray) -> tuple[int, bytes]:
     """Return the salt and the stored bytes of a uint8 matrix."""
+    salt, parts = encoded_parts(rows)
+    return salt, b"".join(parts)
+
+
+def encoded_parts(rows: np.ndarray) -> tuple[int, list[bytes | memoryview]]:
+    """As :func:`encode_rows`, but in parts, which share the memory of the rows where these need no padding."""
     n, width = rows.shape
-    salt = xxhash.xxh3_64_intdigest(np.ascontiguousarray(rows).data)
+    rows = np.ascontiguousarray(rows)
+    salt = xxhash.xxh3_64_intdigest(rows.data)
     matrix = Matrix(0, n, width, salt)
-    whole = np.zeros((matrix.bands, matrix.band_width), np.uint8)
-    whole.reshape(-1)[: rows.size] = rows.reshape(-1)
+    if matrix.bands * matrix.band_rows == n:
+        whole = rows.reshape(matrix.bands, matrix.band_width)
+    else:
+        whole = np.zeros((matrix.bands, matrix.band_width), np.uint8)
+        whole.reshape(-1)[: rows.size] = rows.reshape(-1)
     parts: list[bytes | memoryview] = []
     for b, band in enumerate(whole):
         data = band.data
         for s in range(matrix.strips):
             strip = data[s * STRIP : (s + 1) * STRIP]
             parts += [strip, _digest(strip, salt + b * matrix.strips + s)]
-    return salt, b"".join(parts)
+    return salt, parts
 
 
 def signed_salt(salt: int) -> int:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index.container.array_codec import CONSTANT, DTYPES, MOST_EXPANSION, PLAIN, decode, encode
-from secateur.index.container.checked_matrix import Matrix, Range, encode_rows, read_rows
+from secateur.index.container.checked_matrix import Matrix, Range, encoded_parts, read_rows
 
 MAGIC = b"SECATEUR"
 VERSION = 1
@@ -57,7 +57,7 @@ class Writer:
     meta: Mapping[str, Any]
     chunks: dict[str, Place] = field(default_factory=dict)
     matrices: dict[str, Matrix] = field(default_factory=dict)
-    _parts: list[bytes] = field(default_factory=list)
+    _parts: list[bytes | memoryview] = field(default_factory=list)
     _size: int = HEADER.size
 
     def add(self, name: str, arrays: Sequence[np.ndarray]) -> None:
@@ -72,10 +72,10 @@ class Writer:
         self.chunks[name] = Place(self._append(data), len(data), zlib.crc32(data))
 
     def add_rows(self, name: str, rows: np.ndarray) -> Matrix:
-        """Add a uint8 matrix whose rows are read one by one."""
-        salt, data = encode_rows(rows)
+        """Add a uint8 matrix whose rows are read one by one, and which nobody changes until the file is encoded."""
+        salt, parts = encoded_parts(rows)
         n, width = rows.shape
-        self.matrices[name] = Matrix(self._append(data), n, width, salt)
+        self.matrices[name] = Matrix(self._append(*parts), n, width, salt)
         return self.matrices[name]
 
     def go_on(self, contents: Contents, data: bytes) -> None:
@@ -87,11 +87,11 @@ class Writer:
         self.matrices |= contents.matrices
         self._parts, self._size = [data[HEADER.size :]], len(data)
 
-    def _append(self, data: bytes) -> int:
-        at = self._size
-        padding = -len(data) % ALIGNMENT
-        self._parts += [data, b"\0" * padding]
-        self._size += len(data) + padding
+    def _append(self, *parts: bytes | memoryview) -> int:
+        at, size = self._size, sum(map(len, parts))
+        padding = -size % ALIGNMENT
+        self._parts += [*parts, b"\0" * padding]
+        self._size += size + padding
         return at
 
     def finish(self) -> bytes:

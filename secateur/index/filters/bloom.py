@@ -35,7 +35,7 @@ FEWER_SHARE, ENOUGH = 0.4, 8  # the share that is enough where the other one is 
 LEAST_SECTION = 8
 STEPS = 8  # sizes of sections per octave
 FEW_STEPS, FEW_BITS = 2, 64  # per octave, of sections up to so many bits: few bytes are saved by more
-CHUNK = 1 << 14  # values processed at once: their places stay in a core's cache
+CHUNK = 1 << 15  # values processed at once: their places stay in a core's cache
 GROUP = 8  # blocks whose bits share a byte
 MOST_PLACES_BITS = 21  # 2 MiB: four million hashes are counted in as many places
 
@@ -101,9 +101,9 @@ def positions(hashes: np.ndarray, probes: int, bits: int) -> np.ndarray:
     return result
 
 
-def _places(hashes: np.ndarray, probe: int, section: int) -> np.ndarray:
-    """Return the bit of every value in a section: int64 of shape (n,)."""
-    places = hashes * _MULTIPLIERS[probe]
+def _places(hashes: np.ndarray, probe: int, section: int, into: np.ndarray | None = None) -> np.ndarray:
+    """Return the bit of every value in a section: int64 of shape (n,), which lies in `into`, uint64, if given."""
+    places = np.multiply(hashes, _MULTIPLIERS[probe], out=None if into is None else into[: len(hashes)])
     places >>= 32
     places *= section
     places >>= 32
@@ -143,13 +143,14 @@ class BloomColumn:
     def add_values(self, hashes: np.ndarray, probes: int) -> None:
         """Add the filter of the next block, given the hashes of its values, distinct or not."""
         section, bit = len(self.bytes) // probes, np.uint8(1 << self.count)
-        aside = np.empty(section, np.uint8)
+        aside, places = np.empty(section, np.uint8), np.empty(min(len(hashes), CHUNK), np.uint64)
         for probe, rows in enumerate(self.bytes.reshape(probes, section)):
             bits = aside if self.count else rows  # rows are empty before the first block
             bits.fill(0)
             for start in range(0, len(hashes), CHUNK):
-                bits[_places(hashes[start : start + CHUNK], probe, section)] = bit
-            rows |= bits
+                bits[_places(hashes[start : start + CHUNK], probe, section, places)] = bit
+            if bits is aside:
+                rows |= bits
         self.count += 1
 
 

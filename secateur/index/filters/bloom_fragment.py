@@ -112,9 +112,12 @@ class BloomFragmentWriter:
 
     def _write(self, size_class: int) -> None:
         columns = self._open.pop(size_class)
-        rows = np.ascontiguousarray(np.stack([column.bytes for column in columns]).T)
-        padded = np.zeros(-(-rows.size // BAND) * BAND, np.uint8)
-        padded[: rows.size] = rows.reshape(-1)
+        size = len(columns) * len(columns[0].bytes)
+        padded = np.empty(-(-size // BAND) * BAND, np.uint8)
+        padded[size:] = 0
+        rows = padded[:size].reshape(-1, len(columns))
+        for i, column in enumerate(columns):
+            rows[:, i] = column.bytes
         writer = Writer(index_file.FRAGMENT, {})
         matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
         name = f"{self.prefix}-{len(self.fragments):04d}.fragment"

@@ -78,8 +78,8 @@ def without_most_repeated(words: np.ndarray) -> np.ndarray:
     """
     if len(words) <= _SAMPLE:
         return words
-    sample = words[:: len(words) // _SAMPLE]
-    if len(np.unique(sample)) > _SELDOM * len(sample):
+    sample = np.sort(words[:: len(words) // _SAMPLE])
+    if np.count_nonzero(sample[1:] == sample[:-1]) < (1 - _SELDOM) * len(sample):
         return words
     recent = Recent()
     chunks = (words[start : start + CHUNK] for start in range(0, len(words), CHUNK))
@@ -95,19 +95,25 @@ class Recent:
     def __init__(self) -> None:
         self._table = np.zeros(1 << _RECENT_BITS, np.uint64)
         self._table[0] = 1  # 1 belongs to another place, as 0 does for all other places: the table starts empty
+        self._aside = np.empty(0, np.uint64)  # reused: new memory costs as much as the work
 
     def missing(self, words: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
         """Return the words, or the chosen ones, that are not in the table, and add them to it."""
-        places = words * _SPREAD
+        return words.take(self.where_missing(words, chosen))
+
+    def where_missing(self, words: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+        """Return the positions, ascending, of the words that :meth:`missing` returns, and add them to the table."""
+        if len(self._aside) < len(words):
+            self._aside = np.empty(len(words), np.uint64)
+        places = np.multiply(words, _SPREAD, out=self._aside[: len(words)])
         places >>= 64 - _RECENT_BITS
-        places = places.view(np.int64)
-        new = self._table.take(places, mode="clip") != words
+        at = places.view(np.int64)
+        new = self._table.take(at, mode="clip") != words
         if chosen is not None:
             new &= chosen
         positions = np.flatnonzero(new)
-        words = words.take(positions)
-        self._table[places.take(positions)] = words
-        return words
+        self._table[at.take(positions)] = words.take(positions)
+        return positions
 
 
 def hash_binaries(values: pa.Array) -> np.ndarray:
@@ -138,9 +144,10 @@ def hash_texts(texts: Sequence[bytes]) -> np.ndarray:
 def hash_words(words: np.ndarray) -> np.ndarray:
     """Return the hashes of keys of 64 bits, uint64 of shape (n,), in order."""
     hashes = np.empty(len(words), np.uint64)
+    aside = np.empty(min(len(words), CHUNK), np.uint64)
     for begin in range(0, len(words), CHUNK):
-        chunk = slice(begin, begin + CHUNK)
-        hashes[chunk] = murmur3.mix(words[chunk])
+        chunk = words[begin : begin + CHUNK]
+        murmur3.mix_into(chunk, hashes[begin : begin + CHUNK], aside[: len(chunk)])
     return hashes
 
 

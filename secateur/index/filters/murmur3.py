@@ -41,12 +41,19 @@ def hash_slices(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np
 
 def mix(x: np.ndarray) -> np.ndarray:
     """Apply MurmurHash3's 64-bit finaliser: uint64 of any shape."""
-    x = x ^ (x >> 33)
-    x *= 0xFF51AFD7ED558CCD
-    x ^= x >> 33
-    x *= 0xC4CEB9FE1A85EC53
-    x ^= x >> 33
-    return x
+    mixed = np.empty(x.shape, np.uint64)
+    mix_into(x, mixed, np.empty(x.shape, np.uint64))
+    return mixed
+
+
+def mix_into(x: np.ndarray, mixed: np.ndarray, aside: np.ndarray) -> None:
+    """As :func:`mix`, into an array of the same shape; `aside` is another one, which is overwritten."""
+    np.right_shift(x, 33, out=aside)
+    np.bitwise_xor(x, aside, out=mixed)
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        mixed *= factor
+        np.right_shift(mixed, 33, out=aside)
+        mixed ^= aside
 
 
 def _rotate(x: np.ndarray, bits: int) -> np.ndarray:

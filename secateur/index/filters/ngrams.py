@@ -33,7 +33,9 @@ from secateur.index.filters.hashing import (
 LEAST_GRAM, MOST_GRAM = 2, 8  # bytes; a gram fits into one word
 MOST_TOKEN = 64  # bytes of a token that are hashed
 
-_SLICE = 1 << 22  # bytes
+_FIRST_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)  # of a word, by their number
+
+_SLICE = 1 << 19  # bytes: what is computed of them stays in a core's cache
 _CHUNK = 1 << 14  # windows processed at once
 
 
@@ -58,8 +60,10 @@ def add_tokens(distinct: DistinctHashes, texts: pa.Array, *, folded: bool) -> No
     A token is a maximal run of digits, ASCII letters, underscores and bytes of 0x80 and above. Only its first 64 bytes
     are hashed, so longer tokens may be confused: look up :func:`token_key`.
     """
+    recent = Recent()
     for part in _parts(distinct, texts, folded=folded, behind=MOST_TOKEN):
-        distinct.add(without_most_repeated(murmur3.hash_slices(part.data, *part.tokens())))
+        tokens = _without_most_repeated(part.data, *part.tokens(), recent)
+        distinct.add(without_most_repeated(murmur3.hash_slices(part.data, *tokens)))
 
 
 def grams_within(text: bytes, n: int) -> list[bytes]:
@@ -140,6 +144,30 @@ def _parts(distinct: DistinctHashes, texts: pa.Array, *, folded: bool, behind: i
         between = slice(*np.searchsorted(borders, [low, high + 1]))
         part = fold(data[low:high]) if folded else data[low:high]
         yield _Part(part, borders[between] - low, start - low, stop - low)
+
+
+def _without_most_repeated(
+    data: np.ndarray, starts: np.ndarray, lengths: np.ndarray, recent: Recent
+) -> tuple[np.ndarray, np.ndarray]:
+    """Remove most duplicates among tokens of up to eight bytes: such a token fits into a word, as none has a byte 0."""
+    words = np.zeros(len(data) // 8 + 2, "<u8")
+    words.view(np.uint8)[: len(data)] = data
+    kept = []
+    for begin in range(0, len(starts), _CHUNK):
+        at, size = starts[begin : begin + _CHUNK], lengths[begin : begin + _CHUNK]
+        shift = ((at & 7) << 3).view(np.uint64)
+        low = at >> 3
+        word = words.take(low, mode="clip")
+        word >>= shift
+        low += 1
+        np.subtract(64, shift, out=shift)
+        word |= words.take(low, mode="clip") << shift  # numpy shifts by 64 to 0
+        word &= _FIRST_BYTES.take(size, mode="clip")
+        is_long = size > 8
+        new = recent.where_missing(word, ~is_long)
+        kept.append(np.sort(np.append(new, np.flatnonzero(is_long))) + begin)
+    chosen = np.concatenate([np.zeros(0, np.int64), *kept])
+    return starts.take(chosen), lengths.take(chosen)
 
 
 def _of_token(data: np.ndarray) -> np.ndarray:
