@@ -76,13 +76,26 @@ def test_rows_are_those_of_spark(spark: SparkSession, lake: str, glob: str) -> N
         assert sorted(map(tuple, frame.collect())) == expected
 
 
-def test_a_catalogs_table_whose_options_choose_files(spark: SparkSession, lake: str) -> None:
-    spark.sql(
-        f"CREATE TABLE globbed (id BIGINT) USING parquet OPTIONS (pathGlobFilter '*[24]*') LOCATION '{lake}/day=2'"
-    )
+@pytest.mark.parametrize("glob", ["*[24]*", "part-{4,7}.*", "part-{4, x=7}.*", "*"])
+def test_a_catalogs_table_whose_options_choose_files(spark: SparkSession, lake: str, glob: str) -> None:
+    options = f"compression 'snappy', pathGlobFilter '{glob}', another 'x'"
+    spark.sql(f"CREATE TABLE globbed (id BIGINT) USING parquet OPTIONS ({options}) LOCATION '{lake}/day=2'")
     try:
-        assert spark.table("globbed").count() == 10  # of 22
-        with pytest.raises(UnsupportedTable, match="has the option pathGlobFilter"):
+        expected = spark.table("globbed").where("id % 3 = 1").collect()
+        table = sec.open_table("globbed", spark=spark)
+        assert table.glob == glob
+        plan = sec.prune(table, "id % 3 = 1")
+        assert sorted(plan.to_arrow()["id"].to_pylist()) == sorted(row.id for row in expected)
+        assert plan.to_spark(spark).count() == len(expected)
+    finally:
+        spark.sql("DROP TABLE globbed")
+
+
+def test_a_catalogs_table_with_an_option_that_is_not_read_is_refused(spark: SparkSession, lake: str) -> None:
+    options = "modifiedAfter '2020-01-01', pathGlobFilter '*'"
+    spark.sql(f"CREATE TABLE globbed (id BIGINT) USING parquet OPTIONS ({options}) LOCATION '{lake}/day=2'")
+    try:
+        with pytest.raises(UnsupportedTable, match="has the option modifiedAfter"):
             sec.open_table("globbed", spark=spark)
     finally:
         spark.sql("DROP TABLE globbed")

@@ -43,9 +43,9 @@ _PART = re.compile(r"`(?:[^`]|``)+`|[^\s`.]+")
 _NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _COLLATIONS, _DEFAULT = '"__COLLATIONS"', '"EXISTS_DEFAULT"'  # metadata of columns
 _CHOOSING = re.compile(
-    r"\b(pathGlobFilter|modifiedBefore|modifiedAfter|recursiveFileLookup|ignoreCorruptFiles|ignoreMissingFiles)=",
-    re.IGNORECASE,
+    r"\b(modifiedBefore|modifiedAfter|recursiveFileLookup|ignoreCorruptFiles|ignoreMissingFiles)=", re.IGNORECASE
 )
+_GLOB = "pathglobfilter"  # in any case
 _HIVE_PARQUET = "ParquetHiveSerDe"  # of Hive's tables, which Spark reads by its own reader
 
 
@@ -132,21 +132,31 @@ def _quoted(name: str) -> str:
 
 
 def _of_parquet(spark: SparkSession, entry: CatalogEntry, rest: dict[str, Any]) -> ParquetDirectory:
-    _require_all_files(entry)
+    glob = _glob(spark, entry)
     columns = spark.table(entry.name).schema
     _require_plain(entry.name, columns)
     schema = arrow_schema(columns)
-    return open_registered(entry.location, schema, _partitions(spark, entry, schema), **rest)
+    return open_registered(entry.location, schema, _partitions(spark, entry, schema), glob=glob, **rest)
 
 
-def _require_all_files(entry: CatalogEntry) -> None:
-    """Raise UnsupportedTable for options of a table by which Spark leaves out some of its files, or finds more."""
-    options = _CHOOSING.search(entry.details.get("Storage Properties", ""))
-    if options is not None:
-        raise UnsupportedTable(
-            f"{entry.name} has the option {options[1]}, by which Spark chooses its files, and which is not read by the "
-            "table's name: open its directory, if need be with glob="
-        )
+def _glob(spark: SparkSession, entry: CatalogEntry) -> str | None:
+    """Return the glob by which Spark chooses a table's files; None for all.
+
+    Raises UnsupportedTable for other options by which it leaves out files or finds more, and on Spark Connect for a
+    glob, which there is one text with the other options.
+    """
+    options = entry.details.get("Storage Properties", "")
+    other = _CHOOSING.search(options)
+    if other is None and _GLOB not in options.lower():
+        return None
+    if other is None and hasattr(spark, "_jsparkSession"):
+        catalog = spark._jsparkSession.sharedState().externalCatalog()
+        stored = catalog.getTable(entry.details["Database"], entry.details["Table"]).storage().properties()
+        return next((value for name, value in _as_json(spark, stored).items() if name.lower() == _GLOB), None)
+    raise UnsupportedTable(
+        f"{entry.name} has the option {other[1] if other else 'pathGlobFilter'}, by which Spark chooses its files, and "
+        "which is not read by the table's name: open its directory, if need be with glob="
+    )
 
 
 def _require_plain(name: str, columns: StructType) -> None:
@@ -178,12 +188,18 @@ def _registered(spark: SparkSession, entry: CatalogEntry, columns: list[str]) ->
     jvm: Any = spark._jvm
     catalog = spark._jsparkSession.sharedState().externalCatalog()
     partitions = catalog.listPartitions(entry.details["Database"], entry.details["Table"], jvm.scala.Option.empty())
-    mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
-    mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
-    parsed = json.loads(mapper.writeValueAsString(partitions))
+    parsed = _as_json(spark, partitions)
     folders = [_folder(unquote(partition["storage"]["locationUri"]), entry.location) for partition in parsed]
     values = [pa.array([_value(partition["spec"][name]) for partition in parsed], pa.string()) for name in columns]
     return Registered(pa.array(folders, pa.string()), pa.StructArray.from_arrays(values, names=columns))
+
+
+def _as_json(spark: SparkSession, collection: Any) -> Any:
+    """Return a collection of Scala's."""
+    jvm: Any = spark._jvm
+    mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
+    return json.loads(mapper.writeValueAsString(collection))
 
 
 def _folder(location: str, table: str) -> str:

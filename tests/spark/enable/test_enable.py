@@ -288,6 +288,66 @@ def test_in_a_micro_batch(spark: SparkSession, lake: str, tmp_path: Path) -> Non
     assert [count for _, count in seen] == [1]
 
 
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ({"pathGlobFilter": "*[02].parquet"}, (0, 2)),
+        ({"PATHGLOBFILTER": "part{0,1}.*"}, (0, 1)),
+        ({"recursiveFileLookup": "true"}, (0, 1, 2)),
+        ({"modifiedBefore": "2040-01-01T00:00:00"}, (0, 1, 2)),
+        ({"modifiedAfter": "2020-01-01T00:00:00", "pathGlobFilter": "*1*"}, (1,)),
+    ],
+)
+def test_options_that_choose_files(
+    spark: SparkSession, lake: str, options: dict[str, str], files: tuple[int, ...]
+) -> None:
+    """The files are those of Spark's own listing, and of these the index leaves row groups out."""
+    frame, blocks = spark.read.options(**options).parquet(lake), BLOCKS // FILES * len(files)
+    for wanted in (5, 1005, 2005):
+        answer = frame.where(f"id = {wanted}").select("id")
+        there = [wanted] if wanted * FILES // ROWS in files else []
+        assert [row.id for row in answer.collect()] == there
+        assert pruning(answer) == [f"{len(there)} of {blocks}"]
+    assert (
+        frame.where("name LIKE '%7%'").count()
+        == spark.read.parquet(*(f"{lake}/part{i}.parquet" for i in files)).where("name LIKE '%7%'").count()
+    )
+    both = frame.where("id = 1005").unionAll(spark.read.parquet(lake).where("id = 1005"))  # one place, two listings
+    assert both.count() == 1 + (1 in files)
+
+
+def test_a_catalogs_table_whose_options_choose_files(spark: SparkSession, lake: str) -> None:
+    spark.sql(f"CREATE TABLE globbed USING parquet OPTIONS (pathGlobFilter '*[02]*') LOCATION '{lake}'")
+    try:
+        for query in ("SELECT id FROM globbed WHERE id IN (5, 1005)", "SELECT count(*), max(id) FROM globbed"):
+            require_same(spark, query)
+        assert pruning(spark.sql("SELECT id FROM globbed WHERE id IN (5, 1005)")) == ["1 of 20"]
+        assert spark.sql("SELECT count(*) FROM globbed").first()[0] == ROWS * 2 // 3
+    finally:
+        spark.sql("DROP TABLE globbed")
+
+
+def test_directories_whose_names_spark_does_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    """With `recursiveFileLookup` a column comes from the files that without it comes from the names of directories."""
+    for day in (1, 2):
+        (tmp_path / f"Day={day}").mkdir()
+        days = [day + 6, 9 - day] * 10
+        pq.write_table(
+            pa.table({"id": range(20), "day": days}), tmp_path / f"Day={day}" / "a.parquet", row_group_size=5
+        )
+    sec.build_index(sec.open_table(str(tmp_path)), bloom=["id"])
+    for options in ({"recursiveFileLookup": "true"}, {}):
+        frame = spark.read.options(**options).parquet(str(tmp_path))
+        for condition in ("day = 1", "day = 7", "day > 6 AND id = 3", "id = 3", "day <=> 2"):
+            answer = frame.where(condition)
+            spark.conf.set("secateur.enabled", "false")
+            expected = sorted(map(tuple, frame.where(condition).collect()))
+            spark.conf.unset("secateur.enabled")
+            assert sorted(map(tuple, answer.collect())) == expected, (options, condition)
+        if options:
+            assert pruning(frame.where("id = 3")) == ["2 of 8"]
+
+
 # ---- what is left as it is -------------------------------------------------------------------------------------------
 
 
@@ -297,10 +357,6 @@ def test_in_a_micro_batch(spark: SparkSession, lake: str, tmp_path: Path) -> Non
         ("mergeSchema", "true"),
         ("ignoreCorruptFiles", "true"),
         ("ignoreMissingFiles", "true"),
-        ("pathGlobFilter", "*0.parquet"),
-        ("recursiveFileLookup", "true"),
-        ("modifiedBefore", "2040-01-01T00:00:00"),
-        ("modifiedAfter", "2020-01-01T00:00:00"),
         ("datetimeRebaseMode", "LEGACY"),
         ("int96RebaseMode", "LEGACY"),
     ],
@@ -308,7 +364,7 @@ def test_in_a_micro_batch(spark: SparkSession, lake: str, tmp_path: Path) -> Non
 def test_options_that_change_what_is_read(spark: SparkSession, lake: str, name: str, value: str) -> None:
     frame = spark.read.option(name, value).parquet(lake).where("id < 3000").select("id")
     assert pruning(frame) == []
-    assert frame.count() == (1000 if name == "pathGlobFilter" else ROWS)
+    assert frame.count() == ROWS
     assert f"the option {name.lower()}" in reasons(spark)[-1].lower()
 
 

@@ -235,6 +235,12 @@ def _known(node: Catalyst, children: Sequence[Expression | Predicate]) -> Node:
             return Column((node.detail,))
         case "GetStructField", (Column(path),):
             return Column((*path, node.detail))
+        case "JsonToStructs", (text,) if node.detail:
+            return Call("from_json_field", (_value(text), Literal(node.detail, "string")))
+        case "GetStructField", (Call("from_json_field", read),):
+            return build("from_json_field", (*read, Literal(node.detail, "string")))
+        case "VariantGet", (Column() as column, *_) if node.values:
+            return _at_path(column, node)
         case "GetMapValue", (Column(path), Literal(str(key), "string")):
             return Column((*path, key))
         case "Literal", ():
@@ -285,6 +291,13 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return build(_FUNCTIONS[kind], children)
         case _:
             return None
+
+
+def _at_path(column: Column, node: Catalyst) -> Call:
+    """Convert the value at a path into VARIANT, which has a type, or is VARIANT to be cast."""
+    function = "try_variant_get" if node.values == (b"false",) else "variant_get"
+    of = (column, Literal(node.detail, "string"))
+    return Call(function, of if node.type == "variant" else (*of, Literal(sql_type(node.type), "string")))
 
 
 def _condition(node: Expression | Predicate) -> Predicate:

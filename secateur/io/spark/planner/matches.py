@@ -12,9 +12,11 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -23,7 +25,9 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.spark.planner.file_list import FileList, KnownFiles
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.partitions import overlapping
+from secateur.pruning.predicate.variant_paths import is_variant
 
+EXTRACTED = "__VARIANT_METADATA_KEY"  # of fields, as in VariantValue.java
 THREADS = 2  # a lookup on a local disk waits for nothing
 CHUNK = 1024  # files that one thread looks up
 
@@ -58,10 +62,23 @@ class MatchedList:
 def match(files: FileList, table: ParquetDirectory, snapshot: Snapshot) -> MatchedList:
     """Match a list of files with the index."""
     known = files.known_to(snapshot)
-    schema = overlapping(common_schema(files.columns, snapshot.schema), known.listing.partitions.fields)
+    columns = _without_directories(common_schema(files.columns, snapshot.schema), files)
+    schema = overlapping(columns, known.listing.partitions.fields)
     is_local = isinstance(table.filesystem, pafs.LocalFileSystem)
     paths = [os.path.join(table.root, path) for path in known.listing.paths.to_pylist()] if is_local else []
     return MatchedList(table, snapshot, known, schema, paths)
+
+
+def _without_directories(columns: pa.Schema, files: FileList) -> pa.Schema:
+    """Leave out columns that directories name, where Spark reads no partition values from these names.
+
+    The option ``recursiveFileLookup`` makes it read such a column from the files, of which the index keeps nothing.
+    """
+    if files.partitions.fields or not pc.any(pc.match_substring(files.paths, "=")).as_py():
+        return columns
+    named = pc.unique(pc.list_flatten(pc.split_pattern(files.paths, "/")))
+    parts = {unquote(name.split("=", 1)[0]).lower() for name in named.to_pylist() if "=" in name}
+    return pa.schema([field for field in columns if field.name.lower() not in parts])
 
 
 def _change_times(paths: Sequence[str]) -> np.ndarray:
@@ -103,7 +120,12 @@ def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:
 
 
 def _is_part(type_: DataType, indexed: pa.DataType) -> bool:
-    """Return whether a Spark type equals the indexed type, or is a struct with some of its fields."""
+    """Return whether a Spark type equals the indexed type, or is a struct with some of its fields.
+
+    A VARIANT is one, or a struct of the values that Spark has its reader extract.
+    """
+    if pa.types.is_struct(indexed) and is_variant(indexed):
+        return type_.simpleString() == "variant" or _is_extracted(type_)
     if isinstance(type_, StructType):
         known = {field.name: field.type for field in indexed} if pa.types.is_struct(indexed) else {}
         return all(field.name in known and _is_part(field.dataType, known[field.name]) for field in type_)
@@ -112,6 +134,10 @@ def _is_part(type_: DataType, indexed: pa.DataType) -> bool:
     except Exception:  # an Arrow type that Spark does not have
         return False
     return _nullable(read_type) == _nullable(type_)
+
+
+def _is_extracted(type_: DataType) -> bool:
+    return isinstance(type_, StructType) and bool(type_.fields) and all(EXTRACTED in field.metadata for field in type_)
 
 
 def _nullable(type_: DataType) -> DataType:

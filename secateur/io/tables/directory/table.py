@@ -303,12 +303,18 @@ def open_registered(
     index_location: str | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
+    glob: str | None = None,
 ) -> ParquetDirectory:
-    """Open a table with the schema, and the partitions if any, that a catalog has for it. Raises ValueError."""
+    """Open a table with the schema, and the partitions if any, that a catalog has for it.
+
+    Raises ValueError, InvalidOption.
+    """
     redacted, resolved, root = resolve_location(location, None)
     store = index_store(resolved, root, index_location)
     disk = disk_cache or disk_cache_for(store.filesystem)
     table = ParquetDirectory(
         redacted, resolved, root, store, schema, seconds_of(freshness), "://" not in redacted, disk
     )
-    return table if layout is None else replace(table, layout=layout, others=layout.others)
+    if layout is not None:
+        table = replace(table, layout=layout, others=layout.others)
+    return table if glob is None else replace(table, layout=_globbed(table.layout, glob))

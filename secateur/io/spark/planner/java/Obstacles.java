@@ -29,7 +29,8 @@ import scala.collection.immutable.Seq;
 /** Reasons not to replace the scan of a relation; null if there is none. */
 final class Obstacles {
     private static final Set PLAIN_OPTIONS = new HashSet(Arrays.asList(new String[] {
-        "path", "compression", "parquet.compression", "serialization.format", "partitionoverwritemode"}));
+        "path", "compression", "parquet.compression", "serialization.format", "partitionoverwritemode",
+        "pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"})); // the last choose files to list
 
     static String of(LogicalRelation relation, HadoopFsRelation files) {
         if (files.fileFormat().getClass() != ParquetFileFormat.class) return "not Spark's reader of Parquet files";
@@ -63,6 +64,7 @@ final class Obstacles {
     }
 
     private static boolean isPlain(DataType type) {
+        if (VariantValue.isOf(type)) return true;
         if (type instanceof ArrayType) return isPlain(((ArrayType) type).elementType());
         if (type instanceof MapType) {
             MapType map = (MapType) type;

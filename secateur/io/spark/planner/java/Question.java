@@ -19,7 +19,9 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
+import scala.Product;
 import scala.collection.Iterator;
+import scala.collection.immutable.Map;
 
 /** Encodes expressions: trees in postfix order, a node after its children. */
 public final class Question {
@@ -99,14 +101,22 @@ public final class Question {
             tree((Expression) all.next());
             out.writeBoolean(true); // more of the tree follows
         }
-        String detail = "", zone = "";
+        String kind = expression.getClass().getSimpleName(), detail = "", zone = "";
         DataType type = expression.dataType();
         List found = new ArrayList();
+        VariantValue value = VariantValue.of(expression);
         if (expression instanceof AttributeReference) detail = ((AttributeReference) expression).name();
+        else if (value != null) {
+            kind = "VariantGet";
+            detail = value.path;
+            zone = value.zone;
+            found.add(Boolean.valueOf(value.failsOnError));
+        }
         else if (expression instanceof GetStructField) {
             GetStructField field = (GetStructField) expression; // its own name is spelled as in the query
             detail = field.childSchema().apply(field.ordinal()).name();
         }
+        else if (kind.equals("JsonToStructs")) detail = schemaOf((Product) expression);
         else if (expression instanceof Like) detail = String.valueOf(((Like) expression).escapeChar());
         else if (expression instanceof Literal) found.add(((Literal) expression).value());
         else if (expression instanceof InSet) {
@@ -121,7 +131,12 @@ public final class Question {
         // This setting changes the precision and rounding of decimal results, which Python does not model.
         boolean isRounded = type instanceof DecimalType && expression instanceof BinaryArithmetic
             && !SQLConf.get().decimalOperationsAllowPrecisionLoss();
-        node(isRounded ? "?" : expression.getClass().getSimpleName(), type, detail, zone, found, children);
+        node(isRounded ? "?" : kind, type, detail, zone, found, children);
+    }
+
+    /** What JSON text is read by; empty if options say how. */
+    private static String schemaOf(Product read) {
+        return ((Map) read.productElement(1)).isEmpty() ? ((DataType) read.productElement(0)).json() : "";
     }
 
     /** Encode one node of a tree, after its children. */

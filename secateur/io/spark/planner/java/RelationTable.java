@@ -78,7 +78,7 @@ final class RelationTable extends PrunedTable {
         if (!(other instanceof RelationTable)) return false;
         RelationTable table = (RelationTable) other;
         return name.equals(table.name) && schema.equals(table.schema) && partitionSchema.equals(table.partitionSchema)
-            && relation.location().equals(table.relation.location());
+            && relation.location().equals(table.relation.location()) && relation.options().equals(table.relation.options());
     }
 
     public int hashCode() { return 31 * name.hashCode() + schema.hashCode(); }
