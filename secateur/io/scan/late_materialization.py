@@ -15,7 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
-from secateur.io.parquet.row_selection import LEAST_SHARE, MOST_SLICES, RowSelection, chosen_rows, end_to_end, with_positions
+from secateur.io.parquet.row_selection import (
+    LEAST_SHARE,
+    MOST_SLICES,
+    RowSelection,
+    chosen_rows,
+    end_to_end,
+    with_positions,
+)
 from secateur.io.scan.row_places import POSITION
 from secateur.io.tables.file_rows import FileRows, positions_in_file
 from secateur.io.tables.partitions import constant
