@@ -488,3 +488,17 @@ def sorted_distinct(values: np.ndarray) -> np.ndarray:
     """Return the distinct integers, ascending; ten times as fast as numpy's ``unique``, which hashes them."""
     ordered = np.sort(values)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def distinct_and_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct integers, or rows of a matrix, ascending, and for each of all where it is among them: int64.
+
+    As numpy's ``unique``, which imports masked arrays on first use: 7 ms of a new process.
+    """
+    order = np.argsort(values, kind="stable") if values.ndim == 1 else np.lexsort(values.T[::-1])
+    ordered = values[order]
+    differ = ordered[1:] != ordered[:-1]
+    begins = np.append(True, differ if values.ndim == 1 else differ.any(axis=1))[: len(values)]
+    places = np.empty(len(values), np.int64)
+    places[order] = np.cumsum(begins) - 1
+    return ordered[begins], places

@@ -14,6 +14,7 @@ from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.statistics import Statistics
+from secateur.values import distinct_and_places
 
 MOST_SIDES = 62  # sides that are distinguished: bits of an integer
 
@@ -38,7 +39,7 @@ def residuals_of(predicate: Predicate, blocks: Statistics, matching: np.ndarray)
     asked = np.zeros(len(matching), np.int64)  # bit i: side i, counted over all parts, is left
     for i, side in enumerate(side for part in parts for side in part.sides):
         asked |= (~matching & ~fully_matching(evaluate(side, blocks))).astype(np.int64) << i
-    patterns, of_block = np.unique(asked, return_inverse=True)
+    patterns, of_block = distinct_and_places(asked)
     distinct = tuple(_chosen(parts, pattern) for pattern in patterns.tolist())
     return Residuals(distinct, of_block, _chosen(parts, int(np.bitwise_or.reduce(patterns))))
 

@@ -29,6 +29,7 @@ from secateur.values import (
     choose,
     concatenate,
     constant_keys,
+    distinct_and_places,
     float_key,
     float_keys,
     greatest_keys,
@@ -369,3 +370,12 @@ def test_take(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
     kind, values = pair
     indices = data.draw(st.lists(st.integers(0, len(values) - 1)))
     assert values_of(keys(kind, values).take(np.array(indices, np.int64))) == [values[i] for i in indices]
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**62), 2**62) | st.integers(0, 2))))
+def test_distinct_values_and_where_each_is_among_them(pairs: list[tuple[int, int]]) -> None:
+    matrix = np.array(pairs, np.int64).reshape(-1, 2)
+    for values in (matrix[:, 0], matrix):
+        distinct, places = distinct_and_places(values)
+        assert np.array_equal(distinct, np.unique(values, axis=0))
+        assert np.array_equal(distinct[places], values)

@@ -17,6 +17,7 @@ import numpy as np
 import xxhash
 
 from secateur.errors import IndexFault
+from secateur.values import distinct_and_places
 
 BAND = 512  # bytes; rows narrower than half of this are read several at once
 STRIP = 1 << 15  # bytes at most between two checksums
@@ -128,7 +129,7 @@ def read_rows(
     is_direct = matrix.band_rows == 1 and (len(indices) < 2 or bool((indices[1:] > indices[:-1]).all()))
     if is_direct:
         return _read_bands(matrix, indices, chosen, read, where, into)
-    bands, of_band = np.unique(indices // matrix.band_rows, return_inverse=True)
+    bands, of_band = distinct_and_places(indices // matrix.band_rows)
     bytes_ = _read_bands(matrix, bands, chosen, read, where, None)
     rows = bytes_.reshape(len(bands) * matrix.band_rows, bytes_.shape[1] // matrix.band_rows)
     return rows.take(of_band * matrix.band_rows + indices % matrix.band_rows, axis=0, out=into)

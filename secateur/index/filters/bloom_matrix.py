@@ -16,7 +16,7 @@ from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of
 from secateur.index.filters.bloom import GROUP
 from secateur.index.filters.size_class import are_valid, shape_of
-from secateur.values import all_within, sorted_distinct
+from secateur.values import all_within, distinct_and_places, sorted_distinct
 
 MATRIX_BLOCKS = 1 << 20
 WORD = 8  # bytes; the width of a matrix is a multiple
@@ -171,14 +171,14 @@ def _parts_fit(table: BloomMatrices) -> bool:
 
 def _bits(size_classes: np.ndarray) -> np.ndarray:
     """Return the bits of a filter of every size class, int64."""
-    distinct, which = np.unique(size_classes, return_inverse=True)
+    distinct, which = distinct_and_places(size_classes)
     return np.array([shape_of(size_class).bits for size_class in distinct.tolist()], np.int64)[which]
 
 
 def _part_bytes(table: BloomMatrices) -> np.ndarray:
     """Return the bytes of every part in its file; most parts share a few shapes."""
     shapes = np.stack([table.rows, table.width[table.part_matrix]], axis=1)
-    distinct, which = np.unique(shapes, axis=0, return_inverse=True)
+    distinct, which = distinct_and_places(shapes)
     return np.array([Matrix(0, rows, width, 0).nbytes for rows, width in distinct.tolist()], np.int64)[which]
 
 
@@ -209,4 +209,6 @@ def _sizes_fit(table: BloomMatrices) -> bool:
     pairs = np.stack([table.run_size_class, table.size_class[table.run_matrix]], axis=1)
     if not are_valid(table.run_size_class):
         return False
-    return all(shape_of(of_run).divides(shape_of(of_matrix)) for of_run, of_matrix in np.unique(pairs, axis=0).tolist())
+    return all(
+        shape_of(of_run).divides(shape_of(of_matrix)) for of_run, of_matrix in distinct_and_places(pairs)[0].tolist()
+    )

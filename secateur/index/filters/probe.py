@@ -105,7 +105,7 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
     """
     if not isinstance(alternatives, np.ndarray):
         return [rows[None, :] for rows in alternatives]
-    if len(np.unique(alternatives)) * width <= MOST_READ:
+    if len(sorted_distinct(alternatives.ravel())) * width <= MOST_READ:
         return [alternatives]
     step = max(1, MOST_READ // (width * max(alternatives.shape[1], 1)))
     return [alternatives[start : start + step] for start in range(0, len(alternatives), step)]

@@ -34,7 +34,16 @@ from secateur.index.segments.segment_file import StoredPostings
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Ranges, Texts, Values
-from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys, sorted_distinct
+from secateur.values import (
+    Kind,
+    distinct_and_places,
+    in_all,
+    keys_from,
+    kind_of,
+    ordered_kind,
+    same_keys,
+    sorted_distinct,
+)
 
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
 _NOTHING = np.zeros(0, np.int64)
@@ -111,7 +120,7 @@ def _within_zones(candidates: CandidateBlocks, question: Values | Texts, zones_o
     kind = kind_of(question.column.type)
     if not len(known) or question.points is None or kind is None:
         return distinct(candidates.numbers)
-    blocks, unit = np.unique(candidates.numbers[known], return_inverse=True)
+    blocks, unit = distinct_and_places(candidates.numbers[known])
     zones = zones_of(blocks)
     if zones is None:
         return distinct(candidates.numbers)

@@ -6,6 +6,7 @@ and a task has a few bytes per block.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -40,6 +41,7 @@ class BlockList:
     residual: np.ndarray  # int32 of shape (n_blocks,), indices into the reader's residuals
     ranges: RowRanges  # rows that may match; empty for a block of which all rows may
     page_locations: BlockLocations | None = None  # page locations; None: readers use footers
+    byte_count: float = math.inf  # about how many compressed bytes are to be read, if that is known
 
     def __len__(self) -> int:
         return len(self.row_group)
@@ -167,11 +169,12 @@ def block_list(
     residual: np.ndarray,
     ranges: RowRanges | None = None,
     page_locations: BlockLocations | None = None,
+    byte_count: float = math.inf,
 ) -> BlockList:
     """Build a list of blocks in reading order, from the positions of their files in the listing.
 
     `options` has the reader options of every file with blocks. Without `ranges`, or if a block has no range there, all
-    rows are read.
+    rows are read, about so many bytes.
     """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
@@ -184,4 +187,5 @@ def block_list(
         residual.astype(np.int32),
         no_ranges(len(file)) if ranges is None else ranges,
         page_locations,
+        byte_count,
     )

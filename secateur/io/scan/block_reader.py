@@ -25,7 +25,8 @@ from secateur.pruning.residual import Residuals
 from secateur.pruning.rows.truth import matching_rows
 
 BATCH_BYTES = 16 << 20  # maximum size of a batch that is handed on
-PORTIONS, MOST_FILES = 4, 16  # for a thread at least, so that none waits long for another; of files in one
+PORTIONS, MOST_FILES = 4, 16  # for a thread, so that none waits long for another; of files in one
+LEAST_PORTION = 512 << 10  # compressed bytes: some 3 ms of decoding, below which threads cost more than they save
 
 
 WithoutMatch: TypeAlias = Callable[[FileBlocks, int, Sequence[int]], None]
@@ -64,7 +65,8 @@ class BlockReader:
     def portions(self, blocks: BlockList) -> Iterator[list[FileBlocks]]:
         """Yield files in order, several at once where that saves time: each portion is for one thread."""
         files = blocks.by_file()
-        share = -(-blocks.files.num_rows // (PORTIONS * self.at_once))
+        wanted = max(1, int(min(PORTIONS * self.at_once, blocks.byte_count / LEAST_PORTION)))
+        share = -(-blocks.files.num_rows // wanted)
         most = max(1, min(MOST_FILES, share)) if self.is_local else 1
         while portion := list(islice(files, most)):
             yield portion

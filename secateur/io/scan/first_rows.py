@@ -129,7 +129,8 @@ class FirstRows:
         place, ties = self._boundary
         condition = None if place is None else up_to(self.order.first, place, ties=ties)
         reader, listed = wave(self.plan, blocks, self.fields, _under(self.plan.residuals, condition))
-        parts = read_ahead(lambda file: _first(reader.read(file), self.order, self.n), listed.by_file(), reader.at_once)
+        files = reader.portions(listed)
+        parts = read_ahead(lambda portion: _first(reader.read(*portion), self.order, self.n), files, reader.at_once)
         for part in parts:
             if part is not None:
                 self.ranked = joined([self.ranked, part])

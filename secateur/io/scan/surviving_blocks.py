@@ -49,6 +49,7 @@ def surviving_blocks(
     `options` has the reader options of their files, in order.
     """
     blocks = scan.survivors.blocks
+    share = len(reader.needed) / max(1, len(scan.opened.schema))
     return block_list(
         scan.opened.listing,
         options,
@@ -57,6 +58,7 @@ def surviving_blocks(
         scan.residuals.of_block[positions],
         _ranges(scan, positions),
         _locations(scan, positions, [field.name for field in reader.needed], is_sent=is_sent),
+        share * int(surviving_bytes(scan)[positions].sum()),
     )
 
 

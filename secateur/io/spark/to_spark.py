@@ -181,11 +181,11 @@ def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], m
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
     reader = replace(reader, without_match=scan.verdict_notes)
-    files = scan.blocks_at(scan.order(), reader).by_file()
+    files = reader.portions(scan.blocks_at(scan.order(), reader))
     with keeping_verdicts(scan.opened):
-        for file in read_ahead(lambda blocks: list(reader.read(blocks)), files, reader.at_once):
-            batches += file
-            size += sum(batch.nbytes for batch in file)
+        for part in read_ahead(lambda portion: list(reader.read(*portion)), files, reader.at_once):
+            batches += part
+            size += sum(batch.nbytes for batch in part)
             if size > most:
                 raise TooMuch
     return frame_of(batches, schema, spark)

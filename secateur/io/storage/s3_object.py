@@ -6,7 +6,6 @@ support (an assumed role, an SSO or process profile, a custom certificate author
 
 from __future__ import annotations
 
-import configparser
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -92,6 +91,8 @@ def _may_ask_machine() -> bool:
 
 def _profile() -> Mapping[str, str]:
     """Return the environment's profile from the files of AWS's tools: its keys, or how to get them."""
+    import configparser  # takes milliseconds, which other tables need not spend
+
     name = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
     profile: dict[str, str] = {}
     for variable, file, section in (

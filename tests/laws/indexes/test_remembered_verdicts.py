@@ -194,6 +194,7 @@ def test_c52_who_stops_leaves_nothing_of_what_was_not_read(lake: Lake, monkeypat
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr("secateur.io.scan.block_reader.RowCondition", Failing)
+        patch.setattr("secateur.io.scan.block_reader.MOST_FILES", 1)
         sec.prune(table, NEVER).to_arrow()
     assert next(calls) > 1
     assert survivors(table, NEVER) > 0, "the row group that was given up is read again"

@@ -27,6 +27,7 @@ from secateur.io.tables.listing import Listing
 from secateur.pruning.predicate.bound import Field, Within, all_leaves, columns
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.verdicts import ROW_GROUP_BITS, Verdict, implies, leaves_implying, places_of
+from secateur.values import sorted_distinct
 
 BYTES_VARIABLE = "SECATEUR_VERDICT_BYTES"
 DIRECTORY_VARIABLE = "SECATEUR_VERDICT_DIR"
@@ -103,7 +104,7 @@ class _RefutedBlocks:
     def merge(self) -> None:
         """Bring the blocks in order."""
         if self.added:
-            self.places, self.listed = np.unique(np.concatenate([self.places, *self.added])), None
+            self.places, self.listed = sorted_distinct(np.concatenate([self.places, *self.added])), None
             self.added, self.unmerged = [], 0
 
     def places_in(self, ordinals: np.ndarray) -> np.ndarray:

@@ -170,3 +170,77 @@ def test_nested_columns_are_read_one_row_group_after_the_other(tmp_path: Path) -
     assert sec.prune(sec.open_table(str(tmp_path)), "id % 3 = 1").to_arrow() == data.filter(
         pa.array([i % 3 == 1 for i in range(400)])
     )
+
+
+def patterns(n: int) -> dict[str, np.ndarray]:
+    """Which of n rows match: in ranges and here and there, few and most."""
+    at, chance = np.arange(n), np.random.default_rng(5).random(n)
+    return {
+        "one": at == n // 2 + 3,
+        "a few ranges": (at % 997) < 20,
+        "here and there": chance < 0.1,
+        "half": chance < 0.5,
+        "half of the first row group": (chance < 0.5) & (at < n // 3),
+        "most of the last row groups": (chance < 0.8) & (at >= n // 3),
+        "all but one": at != 17,
+        "all": at >= 0,
+    }
+
+
+@pytest.mark.parametrize("way", ["together", "whole", "pages"])
+def test_rows_are_taken_from_whole_row_groups_as_from_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    n = 6_000
+    noise = np.random.default_rng(1)
+    hits = {name.replace(" ", "_"): hit for name, hit in patterns(n).items()}
+    outside = np.where(np.arange(n) % 2, -1.0, 2.0)  # so that bounds leave out no row group
+    data = pa.table(
+        {
+            **{name: np.where(hit, noise.random(n), outside) for name, hit in hits.items()},
+            "number": pa.array(noise.random(n), mask=noise.random(n) < 0.2),
+            "text": [None if i % 11 == 0 else f"text {i % (50 if i < 3_000 else n)}" for i in range(n)],
+            **({} if way == "together" else {"elements": [None if i % 7 == 0 else [i] * (i % 4) for i in range(n)]}),
+        }
+    )
+    pq.write_table(
+        data, tmp_path / "a.parquet", row_group_size=n // 3, write_page_index=True, max_rows_per_page=100,
+        dictionary_pagesize_limit=2_000,
+    )  # fmt: skip
+    monkeypatch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
+    monkeypatch.setattr(row_group_reader, "BATCH_ROWS", 700)
+    if way != "together":
+        monkeypatch.setattr(row_group_reader, "CHUNK_COST", 0)  # so that no row group is small
+    if way == "pages":
+        monkeypatch.setattr(row_group_reader, "PAGE_COST", 0)
+        monkeypatch.setattr(row_group_reader, "BYTE_COST", 0)
+        monkeypatch.setattr(late_materialization, "CELL", 16)
+    table = sec.open_table(str(tmp_path))
+    others = [name for name in data.column_names if name not in hits]
+    for name, hit in hits.items():
+        expected = data.filter(pa.array(hit))
+        plan = sec.prune(table, f"{name} between 0 and 1.5", strict=True)
+        assert plan.to_arrow() == expected, name
+        assert plan.to_arrow(others) == expected.select(others), f"{name}: the condition's column is not returned"
+        assert plan.to_arrow(["text", name]) == expected.select(["text", name]), name
+        assert plan.to_arrow([name]) == expected.select([name]), name
+        assert plan.to_arrow(["_pos"])["_pos"].to_pylist() == np.flatnonzero(hit).tolist(), name
+        assert plan.count() == len(expected), name
+
+
+def test_columns_of_a_condition_alone_are_read_only_where_it_is_in_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = pa.table({"key": range(2_000), "x": np.random.default_rng(0).random(2_000)})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
+    asked: list[tuple[list[int], list[str]]] = []
+    real = row_group_reader.RowGroupReader._all_batches
+
+    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+        asked.append((list(row_groups), list(names)))
+        return real(self, row_groups, names)
+
+    monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "key < 1500", strict=True)
+    assert plan.to_arrow(["x"]) == data.slice(0, 1_500).select(["x"])
+    assert asked == [([0], ["x"]), ([1], ["key", "x"])]

@@ -19,7 +19,7 @@ from conformance.delta_log import inline_vector
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_group_reader import RowGroupReader
-from secateur.io.scan import small_row_groups
+from secateur.io.scan import block_reader, small_row_groups
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.late_materialization import RowCondition
@@ -155,3 +155,30 @@ def test_a_condition_is_evaluated_once_and_others_are_read_where_it_holds(
     assert evaluated == [n_rows], "once, for the rows of all files"
     assert read[:n_files] == [(2, 1)] * n_files, "the key of both row groups of every file"
     assert read[n_files:] == [(int(n), 40) for n in np.unique(held // 2, return_counts=True)[1]]
+
+
+def test_files_of_few_bytes_are_one_piece_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(12):
+        pq.write_table(pa.table({"x": [i, 5, 100 - i], "y": [i, i, i]}), tmp_path / f"{i:02}.parquet")
+    at_once: list[int] = []
+    read = BlockReader.read
+
+    def noted(self: BlockReader, *blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+        at_once.append(len(blocks))
+        return read(self, *blocks)
+
+    monkeypatch.setattr(BlockReader, "read", noted)
+    table = sec.open_table(str(tmp_path))
+    assert sec.prune(table, "x = 5", strict=True).to_arrow(["y"])["y"].to_pylist() == sorted([*range(12), 5])
+    assert at_once == [12]
+    at_once.clear()
+    first = sec.prune(table, "x % 5 = 0", strict=True, order_by="x desc, y", limit=14).to_arrow(["x", "y"])
+    every = [(x, i) for i in range(12) for x in (i, 5, 100 - i) if x % 5 == 0]
+    ordered = sorted(every, key=lambda row: (-row[0], row[1]))
+    assert list(zip(*first.to_pydict().values(), strict=True)) == ordered[:14]
+    assert sum(at_once) == 12
+    assert max(at_once) > 1, "the files of a wave"
+    at_once.clear()
+    monkeypatch.setattr(block_reader, "LEAST_PORTION", 1)
+    assert len(sec.prune(table, "x = 5", strict=True).to_arrow()) == 13
+    assert len(at_once) > 1
