@@ -1,5 +1,6 @@
 # Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
-# Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with Spark 4.1>, SPARK35=<and 3.5>,
+# Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with Spark 4.1>, SPARK40=<4.0>,
+# SPARK35=<and 3.5>,
 # PYTHON=<the Python to make them with>, WORKERS=<processes that share the tests: one more than the two cores of a small
 # machine, since some tests wait for servers>, TIMEOUT=<seconds for one test: one that hangs fails with the stacks of its
 # threads>, for fuzz-decoders SECONDS=<for each target>, and for lock UPGRADE= (empty: keep the pins that still hold).
@@ -20,6 +21,8 @@ SHARED = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --timeou
 STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
+SPARK40 ?= .venv-4.0
+SPARK40_SPARK := 4.0.5
 SPARK35 ?= .venv-3.5
 SPARK35_SPARK := 3.5.9
 SPARK35_PYTHON = $(shell python3.11 -c '' 2>/dev/null && echo python3.11)  # the newest that Spark 3.5 is made for
@@ -31,6 +34,11 @@ NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_tr
     spark/test_grouping.py \
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
     spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
+NEEDS_SPARK40 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_transparent.py \
+    spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py spark/test_spark_source.py spark/test_variant.py \
+    spark/test_grouping.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py spark/test_glob.py \
+    spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
+NEEDS_SPARK40_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \
     spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
@@ -48,10 +56,10 @@ NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_delta_features.
 NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_in_delta_gives_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
 
-.PHONY: help demo demo-local test test-fast test-full oldest spark35 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: requests, bytes and seconds of both
 	$(BIN)/secateur demo
@@ -66,7 +74,7 @@ test-fast: $(STAMP) ## the tests that need no JVM, with few examples: the loop i
 	HYPOTHESIS_PROFILE=fast $(BIN)/python $(SHARED) -m "not spark"
 
 test-full: ## every check, with all examples and the tests that take long: about an hour
-	HYPOTHESIS_PROFILE=full $(MAKE) test TIMEOUT=5400
+	HYPOTHESIS_PROFILE=full $(MAKE) test spark40 TIMEOUT=5400
 
 oldest: $(OLDEST)/.installed ## the tests that need Spark 4.1, which has Iceberg and Delta, and the hand-off there
 	$(OLDEST)/bin/python $(SHARED) $(NEEDS_OLDEST) $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_OLDEST_FULL))
@@ -77,6 +85,10 @@ spark35: $(if $(SPARK35_PYTHON),$(SPARK35)/.installed) ## the hand-off on Spark 
 	    $(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(NEEDS_SPARK35_FULL)),\
 	    @echo "Spark 3.5 is left out: it needs Python 3.11" >&2)
 	$(if $(SPARK35_PYTHON),$(if $(findstring full,$(HYPOTHESIS_PROFILE)),$(SPARK35)/bin/python $(SHARED) $(NEEDS_HUDI)))
+
+spark40: $(SPARK40)/.installed ## the roads on Spark 4.0, which only the full profile takes
+	$(SPARK40)/bin/python $(SHARED) $(NEEDS_SPARK40)
+	$(SPARK40)/bin/python $(SHARED) $(NEEDS_SPARK40_DELTA)
 
 azurite: $(VENV)/node/.installed ## an Azure server for the tests, by npm; without it they are skipped
 
@@ -155,10 +167,11 @@ $(VENV)/node/.installed: $(STAMP)
 
 # The environments differ in Spark alone.
 $(OLDEST)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/'
+$(SPARK40)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(SPARK40_SPARK)/'
 $(SPARK35)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(SPARK35_SPARK)/'
 $(SPARK35)/.installed: PYTHON := $(SPARK35_PYTHON)
-$(STAMP) $(OLDEST)/.installed $(SPARK35)/.installed: install = $(@D)/bin/python $(PIP) $(@D)/constraints.txt
-$(STAMP) $(OLDEST)/.installed $(SPARK35)/.installed: pyproject.toml constraints.txt
+$(STAMP) $(OLDEST)/.installed $(SPARK40)/.installed $(SPARK35)/.installed: install = $(@D)/bin/python $(PIP) $(@D)/constraints.txt
+$(STAMP) $(OLDEST)/.installed $(SPARK40)/.installed $(SPARK35)/.installed: pyproject.toml constraints.txt
 	@$(make_venv)
 	@sed -e '' $(other_pin) constraints.txt >$(@D)/constraints.txt
 	$(install) -e ".[dev,demo]"

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from secateur.index.model import is_derived
 from secateur.pruning.predicate.bound import Field, is_expression, is_sum, summed_path, text_of_expression
 from secateur.pruning.predicate.indexed.indexed_expressions import renamed
+from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, of_column
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -47,6 +48,9 @@ class ByFieldId:
 
     def field(self, column: Field) -> Field | None:
         """Return the column under its name in the index; None where the index cannot know it."""
+        if is_variant_path(column.path):
+            stored = self.index_paths.get(column_of(column.path))
+            return None if stored is None else replace(column, path=of_column(column.path, stored))
         if is_expression(column.path):
             return self._expression(column)
         if is_sum(column.path):

@@ -226,12 +226,44 @@ def test_tables_that_only_writers_need_more_for(make: Make) -> None:
     require_same(table.spark, f"SELECT id, _metadata.row_id FROM {table.name} WHERE name = 'n9'")
 
 
-def test_variants_are_refused_by_name(make: Make) -> None:
-    table = make("id BIGINT, v VARIANT")
-    table.run("INSERT INTO {t} SELECT id, parse_json('{\"a\": 1}') FROM range(3)")
-    with pytest.raises(UnsupportedTable, match=r"(?i)variant"):
-        sec.open_table(table.path).snapshot()
-    require_same(table.spark, f"SELECT id FROM {table.name} WHERE id = 1")
+VARIANT_CONDITIONS = [
+    "try_variant_get(v, '$.user', 'int') = 7",
+    "variant_get(v, '$.items[1]', 'bigint') = 28 AND id <> 3",
+    "NOT (try_variant_get(v, '$.user', 'int') > 7) OR id = 150",
+    "try_variant_get(v, '$.user', 'int') IS NULL",
+    "v:name::string IN ('n7', 'n131')",
+    "v IS NULL OR is_variant_null(v:user)",
+]
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_c56_paths_into_variant(make: Make, mode: str) -> None:
+    """Spark's own reader reads the rows; the index leaves files and row groups out, by columns or their ids."""
+    table = make("id BIGINT, v VARIANT", enableDeletionVectors="true", columnMapping_mode=mode)
+    values = """parse_json(CASE WHEN id % 13 = 0 THEN '{"user":"x"}' WHEN id % 17 = 0 THEN '{"user":null}'
+        WHEN id % 19 = 0 THEN NULL
+        ELSE '{"user":' || id || ',"name":"n' || id || '","items":[1,' || (id * 4) || ']}' END)"""
+    table.run(f"INSERT INTO {{t}} SELECT id, {values} FROM range(0, 200, 1, 8)")
+    paths = ["v:user::int", "variant_get(v, '$.items[1]', 'bigint')"]
+    sec.build_index(sec.open_table(table.path), bloom=[*paths, "v:name::string"], zone_map=paths)
+    assert sec.verify_index(sec.open_table(table.path)).faults == ()
+    for change in (
+        None,
+        "DELETE FROM {t} WHERE id IN (7, 8, 26)",
+        "INSERT INTO {t} SELECT id, NULL FROM range(300, 310)",
+    ):
+        if change is not None:
+            table.run(change)
+        for condition in VARIANT_CONDITIONS:
+            require_same(table.spark, f"SELECT id, to_json(v) FROM {table.name} WHERE {condition}")
+        require_same(table.spark, f"SELECT id FROM {table.name} WHERE id = 130")
+    sec.refresh_index(sec.open_table(table.path))
+    assert len(sec.prune(table.path, "v:name::string = 'n131'", strict=True).blocks) == 1
+    assert table.spark.sql(f"SELECT id FROM {table.name} WHERE v:name::string = 'n131'").collect()[0].id == 131
+    assert sec.last_plans(table.spark)[-1].reason.startswith("1 of ")
+    with pytest.raises(UnsupportedTable, match="leave it out of the columns"):
+        sec.prune(table.path, "id = 9").to_spark(table.spark)
+    assert [row.id for row in sec.prune(table.path, "id = 9").to_spark(table.spark, ["id"]).collect()] == [9]
 
 
 @slow

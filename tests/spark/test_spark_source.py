@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceReader
 
 import secateur as sec
 
@@ -70,7 +71,8 @@ def test_schema_is_sparks(spark: SparkSession, lake: str) -> None:
 def test_rows_are_those_of_spark(spark: SparkSession, lake: str, query: str) -> None:
     expected = rows(spark.read.parquet(lake).where(query))
     assert rows(load(spark, lake).where(query)) == expected
-    assert rows(load(spark, lake, pushdown=True).where(query)) == expected
+    if hasattr(DataSourceReader, "pushFilters"):
+        assert rows(load(spark, lake, pushdown=True).where(query)) == expected
 
 
 @pytest.mark.parametrize("query", [q for q in QUERIES if "+" not in q])

@@ -66,13 +66,14 @@ def value_of(value: Any, names: list[str], *, width: int = 1, is_large: bool = F
         case str():
             return bytes([16 << 2]) + struct.pack("<I", len(value.encode())) + value.encode()
         case dict():
-            children = {name: value_of(child, names, width=width) for name, child in value.items()}
+            children = {name: value_of(child, names, width=width, is_large=is_large) for name, child in value.items()}
             return _collection(2, children, names, width, is_large)
         case _:
-            items = [value_of(item, names, width=width) for item in value]
+            items = [value_of(item, names, width=width, is_large=is_large) for item in value]
             ends = [sum(map(len, items[:i])) for i in range(len(items) + 1)]
             offsets = b"".join(_number(end, width) for end in ends)
-            return b"".join([bytes([(width - 1) << 2 | 3, len(items)]), offsets, *items])
+            header = (is_large << 2 | (width - 1)) << 2 | 3
+            return b"".join([bytes([header]), _number(len(items), 4 if is_large else 1), offsets, *items])
 
 
 def _collection(basic: int, children: dict[str, bytes], names: list[str], width: int, is_large: bool) -> bytes:
@@ -91,14 +92,16 @@ MISSING = object()
 
 
 def shredded(value: Any, names: list[str], schema: Any) -> Json | None:
-    """The `value` and `typed_value` of a value under a schema of types and of dicts of such; None for none."""
+    """The `value` and `typed_value` of a value under a schema of types, of dicts and lists of such; None for none."""
     if value is MISSING:
         return {"value": None, "typed_value": None}
     if isinstance(schema, dict) and isinstance(value, dict):
         typed = {name: shredded(value.get(name, MISSING), names, below) for name, below in schema.items()}
         rest = {name: child for name, child in value.items() if name not in schema}
         return {"value": value_of(rest, names) if rest else None, "typed_value": typed}
-    fits = not isinstance(schema, dict) and _fits(value, schema)
+    if isinstance(schema, list) and isinstance(value, list):
+        return {"value": None, "typed_value": [shredded(item, names, schema[0]) for item in value]}
+    fits = not isinstance(schema, dict | list) and _fits(value, schema)
     return {"value": None if fits else value_of(value, names), "typed_value": value if fits else None}
 
 
@@ -118,7 +121,10 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
 
 def type_of(schema: Any) -> pa.DataType:
     """The type of a group of `value` and `typed_value`."""
-    typed = pa.struct({name: type_of(below) for name, below in schema.items()}) if isinstance(schema, dict) else schema
+    if isinstance(schema, dict):
+        typed: pa.DataType = pa.struct({name: type_of(below) for name, below in schema.items()})
+    else:
+        typed = pa.list_(type_of(schema[0])) if isinstance(schema, list) else schema
     return pa.struct([("value", pa.binary()), ("typed_value", typed)])
 
 

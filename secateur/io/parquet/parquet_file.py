@@ -42,7 +42,7 @@ from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.witness import end_of
 from secateur.pruning.interval import RowValues
-from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, names_of
+from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, steps_of
 from secateur.values import is_float, ordered_kind, same_keys
 
 
@@ -105,7 +105,7 @@ class ParquetFile:
         return shredded_zone_map(
             self.footer,
             metadata.path[:-1],
-            names_of(path),
+            steps_of(path),
             type_,
             lambda leaf: self._zone_map(leaf, leaf.type, chunk_bounds(self.footer, leaf), self.row_count),
         )

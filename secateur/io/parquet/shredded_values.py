@@ -31,6 +31,7 @@ from secateur.pruning.bounds.zones import unbounded
 from secateur.pruning.functions import casts
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_decimal, is_numeric
 from secateur.pruning.interval import applied, of_zones
+from secateur.pruning.predicate.variant_paths import item_of
 from secateur.values import choose, is_float, ordered_kind
 
 _SHREDDED = (  # types of VARIANT's values, besides decimals, that Spark reads from columns of their own
@@ -44,16 +45,19 @@ Path = tuple[str, ...]
 
 
 def shredded_zone_map(
-    footer: Footer, column: Path, names: Path, type_: pa.DataType, zone_map_of: Callable[[Leaf], ZoneMap]
+    footer: Footer, column: Path, steps: Path, type_: pa.DataType, zone_map_of: Callable[[Leaf], ZoneMap]
 ) -> ZoneMap:
-    """Return the zone map of the values at `names` in a VARIANT column, read as a type, over the row groups.
+    """Return the zone map of the values at the end of `steps` into a VARIANT column, read as a type, by row group.
 
-    `column` is spelled as in the file. `zone_map_of` gives the zone map of a leaf in its own type.
+    Of items of arrays nothing is known. `column` is spelled as in the file. `zone_map_of` gives the zone map of a leaf
+    in its own type.
     """
     unknown = zonemap.unknown(ordered_kind(type_), len(footer.row_count))
     leaves = {leaf.path: leaf for leaf in footer.leaves}
     levels = [column]
-    for name in names:
+    if any(item_of(step) is not None for step in steps):
+        return unknown
+    for name in steps:
         levels.append((*levels[-1], "typed_value", name))
     typed = leaves.get((*levels[-1], "typed_value"))
     if typed is None or typed.int96 or not (typed.type in _SHREDDED or is_decimal(typed.type)):

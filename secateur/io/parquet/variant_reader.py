@@ -13,7 +13,7 @@ from secateur.io.parquet.arrow_types import VARIANT
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.pruning.functions import types
 from secateur.pruning.interval import RowValues
-from secateur.pruning.predicate.variant_paths import column_of, is_variant, names_of, type_name_of
+from secateur.pruning.predicate.variant_paths import column_of, is_variant, steps_of, type_name_of
 from secateur.pruning.variants.variant_values import nulls, values_at
 
 
@@ -30,7 +30,7 @@ def values_at_path(rows: RowGroupReader[Any], row_group: int, path: tuple[str, .
         raise NotInFile(f"{rows.path} has several columns named {column[0]}")
     for batch in rows.batches((row_group,), names):
         variants = _below(batch.column(0), column[1:]) if names else None
-        values = nulls(batch.num_rows, type_) if variants is None else values_at(variants, names_of(path), type_)
+        values = nulls(batch.num_rows, type_) if variants is None else values_at(variants, steps_of(path), type_)
         rows.require_todays_calendar([values.values])
         yield values
 

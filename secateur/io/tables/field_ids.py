@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from secateur.index.naming import ByFieldId, Path
+from secateur.pruning.predicate.variant_paths import is_variant
 
 FIELD_ID = b"PARQUET:field_id"  # pyarrow's name for it in files that it reads
 
@@ -67,7 +68,7 @@ def _paths(field: pa.Field, names: Path, ids: tuple[int, ...]) -> Iterator[tuple
     assert number is not None, f"{field} has no id"
     names, ids = (*names, field.name), (*ids, number)
     yield names, ids
-    if pa.types.is_struct(field.type):
+    if pa.types.is_struct(field.type) and not is_variant(field.type):
         for child in field.type:
             yield from _paths(child, names, ids)
 
@@ -92,7 +93,7 @@ def called_by_id(schema: pa.Schema) -> pa.Schema:
 
 def _called_by_id(field: pa.Field) -> pa.Field:
     type_ = field.type
-    if pa.types.is_struct(type_):
+    if pa.types.is_struct(type_) and not is_variant(type_):
         type_ = pa.struct([_called_by_id(child) for child in type_])
     return pa.field(str(id_of(field)), type_, metadata=field.metadata)
 

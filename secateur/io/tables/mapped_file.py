@@ -22,7 +22,7 @@ from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_o
 from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.projection import absent, is_uuid, projected
 from secateur.pruning.interval import RowValues
-from secateur.pruning.predicate.variant_paths import is_variant_path
+from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, of_column
 from secateur.values import ordered_kind
 
 
@@ -87,7 +87,10 @@ class MappedFile(ImmutableFile):
     def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column over the row groups, from the footer only."""
         if is_variant_path(path):
-            return zonemap.unknown(ordered_kind(type_), len(self.row_count))
+            variant = self.stored_path(column_of(path))
+            if variant is None:
+                return self._absent_variant(column_of(path), type_)
+            return self.source.zone_map(of_column(path, variant), type_)
         stored = self.stored_path(path)
         if stored is None:
             return self._absent(path, type_)
@@ -95,6 +98,13 @@ class MappedFile(ImmutableFile):
         if is_uuid(self._field(path)):
             return zonemap.unknown(kind, len(self.row_count))
         return self.source.zone_map(stored, type_)
+
+    def _absent_variant(self, path: Path, type_: pa.DataType) -> ZoneMap:
+        """Return the zone map of values at a path into a VARIANT that the file lacks: NULL, as far as that is known."""
+        ids = self.view.ids[path]
+        if self.view.from_partitions.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
+            return zonemap.all_null(ordered_kind(type_), self.row_count)
+        return zonemap.unknown(ordered_kind(type_), len(self.row_count))
 
     def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column that the file lacks: NULL, unless a default or partition may give a value."""
@@ -132,8 +142,14 @@ class MappedFile(ImmutableFile):
         return self.read_selected((row_group,), fields)
 
     def values_at_path(self, row_group: int, path: Path) -> Iterator[RowValues]:
-        """Raise NotInFile: of files whose columns are matched by field id, only Spark reads VARIANT."""
-        raise NotInFile(f"only Spark reads the VARIANT columns of {self.path}")
+        """Yield the values at a path into a VARIANT column on all rows of a row group.
+
+        Raises NotInFile if the file lacks the column.
+        """
+        variant = self.stored_path(column_of(path))
+        if variant is None:
+            raise NotInFile(f"{self.path} lacks the VARIANT column")
+        yield from self.source.values_at_path(row_group, of_column(path, variant))
 
     def read_selected(
         self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None

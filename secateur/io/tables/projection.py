@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.arrow_types import conform_array
 from secateur.io.tables.field_ids import id_of
+from secateur.pruning.predicate.variant_paths import is_variant
 
 IS_UUID = {b"secateur:stored": b"uuid"}  # metadata of a string field stored as 16 bytes in files
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -26,6 +27,8 @@ def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapp
     """Project an array from the file's field to the table's field. Raises InvalidParquet."""
     type_ = field.type
     match type_:
+        case pa.StructType() if is_variant(type_):  # its parts have names and no ids
+            return conform_array(array, type_)
         case pa.StructType() if pa.types.is_struct(stored.type):
             stored_children = {id_of(child): (array.field(i), child) for i, child in enumerate(stored.type)}
             children = [

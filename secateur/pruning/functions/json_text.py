@@ -32,14 +32,14 @@ Step: TypeAlias = str | int  # the name of an object's member, or the index of a
 _PATH = re.compile(r"\$(?:\.[A-Za-z_][\w-]*|\['[A-Za-z_](?:[\w -]*\w)?'\]|\[\d{1,6}\])+", re.ASCII)
 _STEP = re.compile(r"\.(?P<name>[\w-]+)|\['(?P<quoted>[^']+)'\]|\[(?P<index>\d+)\]", re.ASCII)
 
-_SPACES = " \t\n\r"
+SPACES = " \t\n\r"
 
 # Jackson refuses longer numbers and names, and deeper nesting, than these; Python does not, or at other sizes.
 _LONG_NUMBER = re.compile(r"[0-9.eE+-]{1000}")
 MOST_DEPTH, MOST_NAME = 900, 50_000
 
 
-class _OnlySpark(Exception):
+class OnlySparkKnows(Exception):
     """Only Spark knows the value."""
 
 
@@ -95,29 +95,31 @@ def values_at(texts: pa.Array, path: Sequence[Step]) -> RowValues:
     for row, text in enumerate(only(known, texts).to_pylist()):
         try:
             values.append(None if text is None else _value_in(text, path))
-        except _OnlySpark:
+        except OnlySparkKnows:
             values.append(None)
             known[row] = False
     return RowValues(pa.array(values, pa.string()), ~known)
 
 
 def _value_in(text: str, path: Sequence[Step]) -> str | None:
-    """Return the value at a path into one JSON text, None for NULL. Raises _OnlySpark."""
-    if len(text) > MOST_DEPTH and _is_beyond_limits(text):
-        raise _OnlySpark
+    """Return the value at a path into one JSON text, None for NULL. Raises OnlySparkKnows."""
+    if is_beyond_limits(text):
+        raise OnlySparkKnows
     try:
-        root, _ = _DECODER.raw_decode(text.lstrip(_SPACES))  # Spark, too, reads the first value only
+        root, _ = _DECODER.raw_decode(text.lstrip(SPACES))  # Spark, too, reads the first value only
     except (json.JSONDecodeError, _Malformed):
         if "'" in text or text.startswith("\ufeff"):  # Spark reads single quotes, and may skip the mark
-            raise _OnlySpark from None
+            raise OnlySparkKnows from None
         return None
     except (RecursionError, ValueError):
-        raise _OnlySpark from None
+        raise OnlySparkKnows from None
     return _at(root, path)
 
 
-def _is_beyond_limits(text: str) -> bool:
+def is_beyond_limits(text: str) -> bool:
     """Return whether Jackson may refuse a text for its size; it reads some of these all the same."""
+    if len(text) <= MOST_DEPTH:
+        return False
     if text.count("{") + text.count("[") > MOST_DEPTH or _LONG_NUMBER.search(text):
         return True
     return len(text) > MOST_NAME and max(map(len, text.split('"'))) >= MOST_NAME
@@ -128,13 +130,13 @@ def _at(value: Any, path: Sequence[Step]) -> str | None:
     if not path:
         return _text_of(value)
     step, *rest = path
-    if isinstance(value, _Members):
+    if isinstance(value, Members):
         for name, member in value.members:
             if name == step and member is not None and (text := _at(member, rest)) is not None:
                 return text
     elif isinstance(value, list) and isinstance(step, int) and step < len(value):
         if value[step] is None:
-            raise _OnlySpark  # NULL for a name, the text "null" for an item
+            raise OnlySparkKnows  # NULL for a name, the text "null" for an item
         return _at(value[step], rest)
     return None
 
@@ -145,16 +147,21 @@ def _text_of(value: Any) -> str:
             return "true" if value else "false"
         case int():
             return str(value)
-        case str() if value.isprintable() or not _SURROGATE.search(value):
+        case str() if not has_surrogates(value):
             return value
         case _:
-            raise _OnlySpark
+            raise OnlySparkKnows
+
+
+def has_surrogates(text: str) -> bool:
+    """Return whether a text has half a character, which has no UTF-8."""
+    return not text.isprintable() and _SURROGATE.search(text) is not None
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class _Members:
+class Members:
     """The members of an object in order, with those of one name."""
 
     __slots__ = ("members",)
@@ -168,28 +175,29 @@ def _refuse(constant: str) -> float:
 
 
 # Spark's parser accepts control characters within texts.
-_DECODER = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refuse, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_refuse, strict=False)
 
 
 # ---- in the text -----------------------------------------------------------------------------------------------------
 
 _PLAIN = re.compile(rb"[ !#-&(-.0-\[\]-~]+")  # ASCII but quotes, slashes and control characters, which may be escaped
+_PLAIN_ENCODED = re.compile(rb"[ !#-&(-.0->@-\[\]-~]+")
 _ESCAPED = tuple((Substring(rb"\u00%d" % digit),) for digit in range(2, 8))  # of any plain character, by its code
 _WRITTEN_ANEW = re.compile(rb'[{\[].*|"?-?(\d+\.\d+(E-?\d+)?|\d+E-?\d+|NaN|Infinity)"?', re.DOTALL)
 
 
-def substrings_of(path: Sequence[Step], ranges: RangeSet) -> Alternatives:
+def substrings_of(path: Sequence[Step], ranges: RangeSet, *, is_encoded: bool = False) -> Alternatives:
     """Return what a JSON text contains if its value at a path is in a set of keys.
 
     It contains the names, and the value, as they are, or a character of them is escaped by its code. Nothing is known
-    of values that Spark writes anew: objects, lists, and numbers with a fraction.
+    of values that Spark writes anew: objects, lists, and numbers with a fraction. Where Java has encoded the value
+    (`is_encoded`), a question mark in it may be half of a character.
     """
+    plain = _PLAIN_ENCODED if is_encoded else _PLAIN
     points = ranges.points
     values = [b""] if points is None else points.tolist()
     if len(values) + len(_ESCAPED) > MOST_ALTERNATIVES or any(map(_WRITTEN_ANEW.fullmatch, values)):
         return ()
     names = [step.encode() for step in path if isinstance(step, str)]
-    as_they_are = [
-        tuple(Substring(run) for part in (*names, value) for run in _PLAIN.findall(part)) for value in values
-    ]
+    as_they_are = [tuple(Substring(run) for part in (*names, value) for run in plain.findall(part)) for value in values]
     return (*as_they_are, *_ESCAPED) if all(as_they_are) else ()

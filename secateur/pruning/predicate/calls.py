@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.functions.json_schema import field_in
 from secateur.pruning.predicate.interval_literals import negative, total
 from secateur.pruning.predicate.nodes import (
     And,
@@ -118,6 +119,8 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
             return Call("trim", (operand,))
         case "split", (text, pattern, Literal(int(limit))) if limit <= 0:  # as many parts as there are
             return Call("split", (text, pattern))
+        case "from_json_field", (text, Literal(str(schema)), Literal(str()), *_):
+            return _field_of_json(text, schema, values[2:])
         case "get", (Call("split", split), index):
             return Call("get_split_item", (*split, index))
         case "locate", (part, text):
@@ -129,6 +132,14 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
         case _:
             test = _condition(function, values)
             return Call(function, values) if test is None else test
+
+
+def _field_of_json(text: Expression, schema: str, names: Sequence[Expression]) -> Call:
+    """Return a field of JSON text, with no more of the schema than its value depends on, if that is known."""
+    part = field_in(schema, tuple(str(name.value) if isinstance(name, Literal) else "" for name in names))
+    if part is None:
+        return Call("from_json_field", (text, Literal(schema, "string"), *names))
+    return Call("from_json_field", (text, *(Literal(literal, "string") for literal in (part[0], *part[1]))))
 
 
 def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | None:

@@ -208,6 +208,9 @@ class Call(Node):
                 return "split(", *joined(", ", split), ")[", index, "]"
             case "get_split_item", (*split, index):
                 return "get(split(", *joined(", ", split), "), ", index, ")"
+            case "from_json_field", (text, schema, *names):
+                path = "".join(f".{quoted_name(str(name.value))}" for name in names if isinstance(name, Literal))
+                return "from_json(", text, ", ", schema, f"){path}"
             case ("timestampadd" | "timestampdiff") as function, (Literal(str(unit), "string"), *arguments):
                 return f"{function}({unit}, ", *joined(", ", arguments), ")"
             case function, arguments:

@@ -1,7 +1,7 @@
 """Paths into VARIANT: the values that Spark reads there as one type are an expression that statistics and indexes know.
 
 Its path is that of an indexed expression, then ``variant``, the type, n, the n names of the VARIANT column, and the
-names that lead to the value.
+steps that lead to the value: names of fields, and for items of arrays ``?`` and their number, which is no name here.
 """
 
 from __future__ import annotations
@@ -16,17 +16,30 @@ from secateur.pruning.predicate.nodes import Call, Cast, Column, Literal
 _MARK = 3  # place of the word that tells such a path from those of other expressions, which have a type there
 _VARIANT = "variant"
 _PLAIN = r"[A-Za-z_][A-Za-z0-9_]*"
-_STEP = rf"\.{_PLAIN}|\['[^'\\?]+'\]"
+_STEP = rf"\.{_PLAIN}|\['[^'\\?]+'\]|\[[0-9]{{1,9}}\]"
+_ITEM = "?"
 _PATH = re.compile(rf"\$((?:{_STEP})*)", re.ASCII)
 
 Path = tuple[str, ...]
 
 
-def variant_path(column: Path, names: Path, type_: str) -> Path:
-    """Return the path of the values of a type, named as in SQL, at `names` in a VARIANT column."""
-    steps = "".join(f".{name}" if re.fullmatch(_PLAIN, name) else f"['{name}']" for name in names)
-    value = Cast(Call("variant_get", (Column(column), Literal(f"${steps}", "string"))), type_)
-    return (*expression_path(str(value), ()), _VARIANT, type_, str(len(column)), *column, *names)
+def variant_path(column: Path, steps: Path, type_: str) -> Path:
+    """Return the path of the values of a type, named as in SQL, at the end of `steps` into a VARIANT column."""
+    text = "".join(map(_written, steps))
+    value = Cast(Call("variant_get", (Column(column), Literal(f"${text}", "string"))), type_)
+    return (*expression_path(str(value), ()), _VARIANT, type_, str(len(column)), *column, *steps)
+
+
+def _written(step: str) -> str:
+    item = item_of(step)
+    if item is not None:
+        return f"[{item}]"
+    return f".{step}" if re.fullmatch(_PLAIN, step) else f"['{step}']"
+
+
+def item_of(step: str) -> int | None:
+    """Return which item of an array a step leads to; None for the name of a field."""
+    return int(step[len(_ITEM) :]) if step.startswith(_ITEM) else None
 
 
 def is_variant_path(path: Path) -> bool:
@@ -39,8 +52,13 @@ def column_of(path: Path) -> Path:
     return path[_MARK + 3 : _begin(path)]
 
 
-def names_of(path: Path) -> Path:
-    """Return the names that lead from the VARIANT column to the value."""
+def of_column(path: Path, column: Path) -> Path:
+    """Return the path of the same values of another VARIANT column."""
+    return variant_path(column, steps_of(path), type_name_of(path))
+
+
+def steps_of(path: Path) -> Path:
+    """Return the steps that lead from the VARIANT column to the value."""
     return path[_begin(path) :]
 
 
@@ -53,12 +71,16 @@ def _begin(path: Path) -> int:
     return _MARK + 3 + int(path[_MARK + 2])
 
 
-def names_in(text: str) -> Path | None:
-    """Return the names in a path as ``variant_get`` takes it; None if it is another text, or goes into an array."""
+def steps_in(text: str) -> Path | None:
+    """Return the steps of a path as ``variant_get`` takes it; None if it is another text."""
     match = _PATH.fullmatch(text)
-    if match is None:
-        return None
-    return tuple(step[1:] if step.startswith(".") else step[2:-2] for step in re.findall(_STEP, match[1]))
+    return None if match is None else tuple(map(_read, re.findall(_STEP, match[1])))
+
+
+def _read(step: str) -> str:
+    if step.startswith("."):
+        return step[1:]
+    return step[2:-2] if step.startswith("['") else f"{_ITEM}{int(step[1:-1])}"
 
 
 def has_variant(type_: pa.DataType) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from secateur.arrays import numbers, present
 from secateur.ragged import offsets_of, spread
 
-PRIMITIVE, SHORT_TEXT, OBJECT = range(3)
+PRIMITIVE, SHORT_TEXT, OBJECT, ARRAY = range(4)
 NULL_VALUE, TRUE_VALUE, FALSE_VALUE, INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16 = range(11)
 DATE, INSTANT_MICROS, LOCAL_MICROS, FLOAT, BINARY, TEXT = range(11, 17)
 _VERSION = 1
@@ -141,6 +141,22 @@ def fields(values: Bytes, places: ValuePlaces, ids: np.ndarray, unknown_id: np.n
     malformed = places.malformed | (places.is_there & ~fine) | (is_object & unknown_id & (count > 0))
     malformed |= has_field & (~inside | (at >= places.end))
     return ValuePlaces(at, places.end, ~has_field & ~malformed, malformed)
+
+
+def items(values: Bytes, places: ValuePlaces, index: int) -> ValuePlaces:
+    """Return the places of one item of arrays; other values, and arrays that end before it, lack it."""
+    header, fine = values.number(places.at, 1, places.end)
+    is_array = places.is_there & fine & (header & 3 == ARRAY)
+    width, of_count = (header >> 2 & 3) + 1, np.where(header >> 4 & 1 == 1, 4, 1)
+    count, has_count = values.number(places.at + 1, of_count, places.end)
+    offsets = places.at + 1 + of_count
+    data = offsets + (count + 1) * width
+    fine &= ~is_array | (has_count & (data <= places.end))
+    has_item = is_array & fine & (index < count)
+    offset, inside = values.number(np.where(has_item, offsets + index * width, 0), width, places.end)
+    at = np.where(has_item, data + offset, 0)
+    malformed = places.malformed | (places.is_there & ~fine) | (has_item & (~inside | (at >= places.end)))
+    return ValuePlaces(at, places.end, ~has_item & ~malformed, malformed)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A VARIANT column is a group of `metadata`, `value` and, if some of its values are shredded, `typed_value`. An object
 whose fields are foreseen has them in groups below `typed_value`, of `value` and `typed_value` again, and its other
-fields in the bytes of `value`. Any other value that is not foreseen is in the bytes of the `value` on its level.
+fields in the bytes of `value`. An array whose items are foreseen has a list of such groups. Any other value that is not
+foreseen is in the bytes of the `value` on its level.
 
 A value is known where Spark's ``variant_get`` gives it without an error: scalars of the type that is asked for, numbers
 as other numbers where they fit, integers and booleans as text. Everything else is unknown here: text as numbers,
@@ -21,11 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import flags, from_numpy, present
+from secateur.arrays import flags, from_numpy, numbers, present
 from secateur.pruning.functions import casts
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_decimal, is_numeric
 from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.bound import Apply, Field
+from secateur.pruning.predicate.variant_paths import item_of
 from secateur.pruning.rows.row_values import Rows
 from secateur.pruning.variants import variant_bytes as stored
 
@@ -34,16 +36,16 @@ _DECIMALS = {stored.DECIMAL4: 4, stored.DECIMAL8: 8, stored.DECIMAL16: 16}
 _MOST_DIGITS = 38
 _SAME = (pa.string(), pa.binary(), pa.bool_(), pa.date32(), INSTANT, LOCAL, pa.float32())
 
-Names = tuple[str, ...]
+Steps = tuple[str, ...]  # names of fields and numbers of items, as in :mod:`..predicate.variant_paths`
 
 
-def values_at(variants: pa.StructArray, names: Names, type_: pa.DataType) -> RowValues:
-    """Return the values at `names` in a VARIANT column as a file has it, read as a type."""
+def values_at(variants: pa.StructArray, steps: Steps, type_: pa.DataType) -> RowValues:
+    """Return the values at the end of `steps` into a VARIANT column as a file has it, read as a type."""
     values = _Values(type_, len(variants))
     if variants.type.get_field_index("metadata") < 0:
         values.give_up(np.ones(len(variants), bool))
         return values.result()
-    _Levels(variants.field("metadata"), values).descend(variants, present(variants), names)
+    _Levels(variants.field("metadata"), values).descend(variants, present(variants), steps)
     return values.result()
 
 
@@ -116,25 +118,43 @@ class _Levels:
     metadata: pa.Array
     values: _Values
 
-    def descend(self, group: pa.StructArray, live: np.ndarray, names: Names) -> None:
-        """Collect the values at `names` below a group, on its live rows."""
+    def descend(self, group: pa.StructArray, live: np.ndarray, steps: Steps) -> None:
+        """Collect the values at the end of `steps` below a group, on its live rows."""
         typed, value = _child(group, "typed_value"), _child(group, "value")
         has_typed = live & (np.zeros(len(live), bool) if typed is None else present(typed))
         has_value = live & (np.zeros(len(live), bool) if value is None else present(value))
-        self._from_bytes(value, has_value & ~has_typed, names)
+        self._from_bytes(value, has_value & ~has_typed, steps)
         if typed is None or not has_typed.any():
             return
-        if not names:
+        if not steps:
             self._from_column(typed, has_typed, has_value)
+        elif (item := item_of(steps[0])) is not None:
+            self._descend_to_item(typed, has_typed, has_value, item, steps[1:])
         elif not pa.types.is_struct(typed.type):  # a scalar or an array, which has no field of that name
             self.values.give_up(has_typed & has_value)
-        elif (below := _child(typed, names[0])) is None:
-            self._from_bytes(value, has_typed & has_value, names)
+        elif (below := _child(typed, steps[0])) is None:
+            self._from_bytes(value, has_typed & has_value, steps)
         elif not pa.types.is_struct(below.type):
             self.values.give_up(has_typed)
         else:
-            self._require_nowhere_else(value, has_typed & has_value, names[0])
-            self.descend(below, has_typed & present(below), names[1:])
+            self._require_nowhere_else(value, has_typed & has_value, steps[0])
+            self.descend(below, has_typed & present(below), steps[1:])
+
+    def _descend_to_item(
+        self, typed: pa.Array, has_typed: np.ndarray, has_value: np.ndarray, item: int, steps: Steps
+    ) -> None:
+        """Collect the values below an item; objects, some of which have bytes beside their columns, have no items."""
+        if not pa.types.is_struct(typed.type):
+            self.values.give_up(has_typed & has_value)
+        if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
+            return
+        if not pa.types.is_struct(typed.type.value_type):
+            self.values.give_up(has_typed)
+            return
+        begin = numbers(typed.offsets.cast(pa.int64()), np.int64)
+        has_item = has_typed & (item < np.diff(begin))
+        places = pc.if_else(flags(has_item), from_numpy(begin[:-1] + item), None)
+        self.descend(typed.values.take(places), has_item, steps)
 
     def _from_column(self, typed: pa.Array, has_typed: np.ndarray, has_value: np.ndarray) -> None:
         """Collect shredded values, which are nowhere else."""
@@ -152,22 +172,26 @@ class _Levels:
             _, places = self._places(value, chosen, (name,))
             self.values.give_up(chosen[~places.lacking])
 
-    def _places(self, value: pa.Array, rows: np.ndarray, names: Names) -> tuple[stored.Bytes, stored.ValuePlaces]:
-        """Return the bytes of some rows, and the places of the values at `names` there."""
+    def _places(self, value: pa.Array, rows: np.ndarray, steps: Steps) -> tuple[stored.Bytes, stored.ValuePlaces]:
+        """Return the bytes of some rows, and the places of the values at the end of `steps` there."""
         chosen = from_numpy(rows)
         metadata = self.metadata.take(chosen)
         values = stored.Bytes.of(value.take(chosen))
         places = stored.roots(values)
-        for name in names:
-            places = stored.fields(values, places, *stored.ids_of(metadata, name))
+        for step in steps:
+            item = item_of(step)
+            if item is None:
+                places = stored.fields(values, places, *stored.ids_of(metadata, step))
+            else:
+                places = stored.items(values, places, item)
         return values, places
 
-    def _from_bytes(self, value: pa.Array | None, live: np.ndarray, names: Names) -> None:
+    def _from_bytes(self, value: pa.Array | None, live: np.ndarray, steps: Steps) -> None:
         """Collect values from the bytes of some rows."""
         rows = np.flatnonzero(live)
         if value is None or not len(rows):
             return
-        values, places = self._places(value, rows, names)
+        values, places = self._places(value, rows, steps)
         heads, malformed = stored.scalars(values, places)
         self.values.give_up(rows[places.malformed | malformed])
         there = places.is_there & ~malformed

@@ -345,7 +345,7 @@ def test_a_file_that_is_gone_is_named(table: LoggedTable) -> None:
 
 @pytest.mark.parametrize(
     ("features", "reason"),
-    [(("variantType",), "VARIANT"), (("fromTheFuture",), "fromTheFuture"), (("catalogManaged",), "only the catalog")],
+    [(("fromTheFuture",), "fromTheFuture"), (("catalogManaged",), "only the catalog")],
 )
 def test_unknown_features_are_named(tmp_path: Path, features: tuple[str, ...], reason: str) -> None:
     with pytest.raises(UnsupportedTable, match=reason):

@@ -18,6 +18,7 @@ import pytest
 
 import secateur as sec
 from secateur.io.spark.version import IS_3
+from tests.support.enabled_session import plan_of, pruning, reasons, settings
 from tests.support.profiles import by_profile
 
 if TYPE_CHECKING:
@@ -38,9 +39,12 @@ SCHEMAS = {  # what a file shreds; None: as Spark infers it
     "nested": "user struct<x bigint>, nest bigint, ok boolean",
     "whole": "bigint",
     "arrays": "user array<bigint>, name string",
+    "objects in arrays": "items array<struct<x bigint, y string>>, user int",
+    "arrays in arrays": "items array<array<bigint>>, name string",
     "inferred": None,
 }
 PATHS = ["user", "User", "name", "nest.k", "nest", "ok", "user.x", "gone", "user[0]"]
+PATHS += ["items[0].x", "items[0].x", "items[1]", "items[2][0]", "items[9]", "items"]
 TYPES = ["tinyint", "int", "bigint", "double", "float", "decimal(12,2)", "decimal(4,0)", "string", "boolean", "date"]
 
 
@@ -64,6 +68,7 @@ def drawn_text(draw: random.Random, at: int, *, is_wild: bool) -> str | None:
     """JSON whose values mostly grow with `at`; wild ones may have any type, or be missing."""
     user: Any = draw.choice([at, at, at * 100, at / 4]) if draw.random() < 0.2 else at
     fields: dict[str, Any] = {"user": user, "name": f"n{at:05}", "nest": {"k": at % 200 - 100, "j": str(at)}}
+    fields["items"] = [{"x": at, "y": f"y{at}"}, at * 2, [at, 7]][: draw.choice([3, 3, 3, 2, 1, 0])]
     if is_wild and draw.random() < 0.15:
         others = [None, "7", "x", str(at), 7.5, 1e3, True, [7, 8], {"x": 7}, 3_000_000_000, 10**30, "2024-01-01"]
         name = draw.choice(list(fields))
@@ -138,9 +143,9 @@ MOMENTS_AND_FLOATS = [
     *(("day", "date"), ("at", "timestamp"), ("local", "timestamp_ntz"), ("single", "float"), ("ok", "boolean")),
     *(("double", "double"), ("double", "int"), ("single", "double"), ("bytes", "string")),
 ]
-NAMED = {*((path, type_) for path in PATHS if "[" not in path for type_ in TYPES), *MOMENTS_AND_FLOATS}
+NAMED = {*((path, type_) for path in PATHS for type_ in TYPES), *MOMENTS_AND_FLOATS}
 FILTERS: dict[str, Any] = {
-    "bloom": [f"payload:{path}::{type_}" for path in ("user", "name", "nest.k") for type_ in ("bigint", "string")],
+    "bloom": [f"payload:{path}::{type_}" for path in ("user", "name", "items[0].x") for type_ in ("bigint", "string")],
     "postings": {
         **{f"payload:{path}::int": "rows" for path in ("user", "nest.k")},
         **{f"payload:{path}::double": "blocks" for path in ("user", "nest.k")},
@@ -220,6 +225,31 @@ def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake
     assert pruned > PREDICATES  # else this test would say little
     assert by_index > PREDICATES
     assert whole_blocks > PREDICATES / 4
+
+
+def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Of an enabled session, whether Spark has its reader extract the values or does it itself."""
+    draw = random.Random(PREDICATES + 1)
+    conditions = [drawn_predicate(draw) for _ in range(PREDICATES // 4)]
+    indexed = sec.open_table(str(lake.root), index_location=str(tmp_path))
+    sec.build_index(indexed, zone_map=[f"payload:{path}::{type_}" for path, type_ in NAMED], **FILTERS)
+    wanted, left, of_all = true_rows(spark, lake, conditions), 0, 0
+    sec.enable(spark, tables=[indexed])
+    try:
+        for number, (condition, ids) in enumerate(zip(conditions, wanted, strict=True)):
+            with settings(spark, {"spark.sql.variant.pushVariantIntoScan": str(number % 2 == 0).lower()}):
+                frame = spark.read.parquet(str(lake.root)).where(condition).select("id")
+                assert {row.id for row in frame.collect()} == ids, condition
+                scanned = pruning(frame)
+                if not scanned:  # FALSE, as Spark's optimizer finds out
+                    assert "FileScan" not in plan_of(frame), (condition, reasons(spark)[-1:])
+                    continue
+                kept_blocks, blocks = (int(count.replace(",", "")) for count in scanned[0].split(" of "))
+                left, of_all = left + kept_blocks, of_all + blocks
+                assert kept_blocks >= len(lake.blocks_of(ids)), condition
+    finally:
+        sec.disable(spark)
+    assert of_all - left > of_all / 4  # else nothing would be pruned by such conditions
 
 
 def test_c56_a_block_whose_rows_raise_is_kept(spark: SparkSession, lake: Lake) -> None:

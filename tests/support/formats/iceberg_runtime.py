@@ -17,6 +17,7 @@ from tests.support.formats.spark_packages import packages_home
 
 PACKAGES = {  # by version of Spark
     "3.5": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0",
+    "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",  # the last for it
     "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 }
 MOST_SECONDS = 90  # to fetch 48 MB; without a network it takes some 5

@@ -72,7 +72,8 @@ def match(files: FileList, table: ParquetDirectory, snapshot: Snapshot) -> Match
 def _without_directories(columns: pa.Schema, files: FileList) -> pa.Schema:
     """Leave out columns that directories name, where Spark reads no partition values from these names.
 
-    The option ``recursiveFileLookup`` makes it read such a column from the files, of which the index keeps nothing.
+    The option ``recursiveFileLookup`` makes it read such a column from the files. The index was built for the other
+    reading of the table, and is not asked about it.
     """
     if files.partitions.fields or not pc.any(pc.match_substring(files.paths, "=")).as_py():
         return columns

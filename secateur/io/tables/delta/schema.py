@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
 from secateur.index.naming import Path
+from secateur.io.parquet.arrow_types import VARIANT
 from secateur.io.tables.field_ids import MappedName, with_id
 from secateur.values import COLLATED
 
@@ -27,12 +28,9 @@ KNOWN_FEATURES = {
     "v2Checkpoint",
     "vacuumProtocolCheck",
     *_WIDENING,
+    *("variantType", "variantType-preview", "variantShredding", "variantShredding-preview"),
 }
 _LACKING = {  # why a known feature is not supported
-    "variantType": "values of VARIANT cannot be read here",
-    "variantType-preview": "values of VARIANT cannot be read here",
-    "variantShredding": "values of VARIANT cannot be read here",
-    "variantShredding-preview": "values of VARIANT cannot be read here",
     "catalogManaged": "only the catalog knows its latest commits",
     "catalogOwned-preview": "only the catalog knows its latest commits",
 }
@@ -62,6 +60,7 @@ _TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
+    "variant": VARIANT,
 }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
@@ -15,7 +17,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.utils.config import Config
 
-from secateur.errors import InvalidOption, TableNotFound
+from secateur.errors import InvalidOption, TableNotFound, UnsupportedTable
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.index_location import INDEX_DIRECTORY
 from secateur.io.storage.index_store import FileStore
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 METADATA_DIRECTORY = "metadata"
 VERSION_HINT = "version-hint.text"
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
+
+_UNKNOWN_TYPE = re.compile(r"Unsupported field type: '(\w+)'")  # of PyIceberg
 
 Load = Callable[[], Table]
 
@@ -181,6 +185,11 @@ def _from_metadata(location: str) -> Table:
     try:
         return StaticTable.from_metadata(location)
     except (OSError, ValueError, ValidationError) as error:
+        if type_ := _UNKNOWN_TYPE.search(str(error)):
+            raise UnsupportedTable(
+                f"{redacted_location(location)} has a column of Iceberg's type {type_[1]}, which PyIceberg "
+                f"{version('pyiceberg')} does not know"
+            ) from None
         raise trouble(f"cannot read the Iceberg metadata {location}", error, TableNotFound) from None
 
 

@@ -18,7 +18,7 @@ from secateur.pruning.interval import Function, Interval, keys_equal, of_zones
 from secateur.pruning.predicate.bound import Apply, Field, Operand
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.nodes import Call, Cast, Column, Expression, Literal
-from secateur.pruning.predicate.variant_paths import is_variant, is_variant_path, names_in, variant_path
+from secateur.pruning.predicate.variant_paths import is_variant, is_variant_path, steps_in, variant_path
 from secateur.values import kind_of
 
 _SAFE = "try_variant_get"
@@ -42,14 +42,14 @@ def variant_value(expression: Expression) -> tuple[Column, str, str, bool] | Non
 
 def value_at(field: Field, path: str, type_: str, *, safe: bool) -> Apply | None:
     """Return the value at a path into a VARIANT column; None if statistics never know it."""
-    names, name, is_known = names_in(path), _type_name(type_), pa.types.is_struct(field.type)
+    steps, name, is_known = steps_in(path), _type_name(type_), pa.types.is_struct(field.type)
     target = None if name is None else types.named(name)
-    if names is None or name is None or target is None or kind_of(target) is None:
+    if steps is None or name is None or target is None or kind_of(target) is None:
         return None
     if not is_known or not is_variant(field.type):
         return None
     function = or_null(target) if safe else or_error(target)
-    return Apply(function, (Field(variant_path(field.path, names, name), target),))
+    return Apply(function, (Field(variant_path(field.path, steps, name), target),))
 
 
 def field_at_path(operand: Operand) -> Field | None:

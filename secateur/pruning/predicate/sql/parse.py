@@ -45,7 +45,7 @@ from secateur.pruning.predicate.nodes import (
 from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.sql.dialect import explain_error, tree_of
 from secateur.pruning.predicate.sql.leaves import cast_type, column_of, is_written, literal_of, may_be_literal
-from secateur.pruning.predicate.sql.syntax import call_of, has_only, longhand
+from secateur.pruning.predicate.sql.syntax import call_of, field_of_json, has_only, longhand
 from secateur.pruning.predicate.trees import preorder, rebuilt
 from secateur.pruning.predicate.value_lists import compact
 
@@ -246,6 +246,8 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
     match node:
         case exp.Cast() if literal is not None and (type_ := cast_type(node.to)) is not None:
             return Cast(literal, type_)
+        case exp.Dot() if (field := field_of_json(node)) is not None:
+            return _call("from_json_field", *field)
         case exp.Column() | exp.Dot():
             return column_of(node)
         case exp.Bracket() if (column := column_of(node)) is not None:

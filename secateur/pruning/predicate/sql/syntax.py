@@ -54,6 +54,20 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
             return None
 
 
+def field_of_json(node: exp.Dot) -> list[exp.Expression] | None:
+    """Return the text, the schema and the names of ``from_json(text, schema).name``; None for anything else."""
+    names: list[exp.Expression] = []
+    below: Any = node
+    while isinstance(below, exp.Dot) and isinstance(below.expression, exp.Identifier):
+        names.insert(0, exp.Literal.string(below.expression.name))
+        below = below.this
+    match below:
+        case exp.Anonymous(this=str(name), expressions=[text, exp.Literal() as schema]) if name.lower() == "from_json":
+            return [text, schema, *names] if schema.is_string and has_only(below, "this", "expressions") else None
+        case _:
+            return None
+
+
 def _is_unambiguous(node: exp.Expression) -> bool:
     """Return whether both operands are unambiguous; on the left of ``||`` another ``||`` is allowed."""
     left, right = node.this, node.expression

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, names_in, names_of, variant_path
+from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, steps_in, steps_of, variant_path
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,13 @@ from secateur.pruning.predicate.variant_paths import column_of, is_variant_path,
         ("$.nest.k", ("nest", "k")),
         ("$['a b'].k", ("a b", "k")),
         ("$['.a.']", (".a.",)),
-        ("$[0]", None),
-        ("$.items[0].id", None),
+        ("$[0]", ("?0",)),
+        ("$.items[0].id", ("items", "?0", "id")),
+        ("$[1][007]['a b']", ("?1", "?7", "a b")),
+        ("$[1234567890]", None),
+        ("$[-1]", None),
+        ("$['?0']", None),
+        ("$[*]", None),
         ("$.*", None),
         ("$.ü", None),
         ("user", None),
@@ -26,13 +31,14 @@ from secateur.pruning.predicate.variant_paths import column_of, is_variant_path,
         ("$['it\\'s']", None),
     ],
 )
-def test_names_in_a_path(text: str, names: tuple[str, ...] | None) -> None:
-    assert names_in(text) == names
+def test_steps_in_a_path(text: str, names: tuple[str, ...] | None) -> None:
+    assert steps_in(text) == names
 
 
 def test_a_path_has_its_parts_and_prints_as_sql() -> None:
+    assert str(Field(variant_path(("v",), ("?2", "k"), "INT"), pa.int32())) == "CAST(variant_get(`v`, '$[2].k') AS INT)"
     path = variant_path(("event", "payload"), ("nest", "a b"), "INT")
     assert is_variant_path(path)
     assert not is_variant_path(("", "", "lower(a)"))
-    assert (column_of(path), names_of(path)) == (("event", "payload"), ("nest", "a b"))
+    assert (column_of(path), steps_of(path)) == (("event", "payload"), ("nest", "a b"))
     assert str(Field(path, pa.int32())) == "CAST(variant_get(`event`.`payload`, '$.nest[\\'a b\\']') AS INT)"

@@ -38,12 +38,19 @@ VALUES = st.recursive(
 )
 NEST = st.fixed_dictionaries({}, optional={"k": SCALARS, "user": SCALARS})
 OBJECTS = st.fixed_dictionaries(
-    {}, optional={"user": SCALARS, "name": SCALARS, "nest": st.one_of(NEST, VALUES), "ç'": SCALARS}
+    {},
+    optional={
+        **{"user": SCALARS, "name": SCALARS, "nest": st.one_of(NEST, VALUES), "ç'": SCALARS},
+        "list": st.one_of(st.lists(st.one_of(NEST, SCALARS, st.lists(SCALARS, max_size=2)), max_size=3), SCALARS),
+    },
 )
 PATHS = [(), ("user",), ("user",), ("name",), ("nest", "k"), ("nest", "k"), ("nest", "user"), ("ç'",), ("user",) * 3]
+PATHS += [("?0",), ("list", "?0"), ("list", "?1"), ("list", "?1", "k"), ("list", "?0", "k"), ("list", "?0", "?0")]
 SCHEMAS: list[Any] = [
     *(None, pa.int64(), {"user": pa.int64()}, {"user": pa.string(), "nest": {"k": pa.int8(), "user": pa.float64()}}),
     *({"name": pa.bool_(), "nest": pa.int32()}, {"user": {"user": {"user": pa.int16()}}}),
+    *({"list": [pa.int64()]}, {"list": [{"k": pa.int64()}], "user": pa.string()}, {"list": [[pa.int32()]]}),
+    *([pa.int8()], {"list": {"k": pa.int64()}, "?0": pa.int64()}),
 ]
 TYPES = {
     **{pa.int8(): 8, pa.int32(): 32, pa.int64(): 64},
@@ -55,8 +62,11 @@ UNKNOWN = object()
 
 def expected(value: Any, names: tuple[str, ...], type_: pa.DataType) -> Any:
     """The value, None where it is NULL, UNKNOWN where only Spark knows it, or a type where it may be either."""
-    for name in names:
-        value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
+    for step in names:
+        if step.startswith("?"):
+            value = value[int(step[1:])] if isinstance(value, list) and int(step[1:]) < len(value) else MISSING
+        else:
+            value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
     match value:
         case None:
             return None
@@ -102,7 +112,35 @@ def expected(value: Any, names: tuple[str, ...], type_: pa.DataType) -> Any:
 def test_values_are_those_of_the_encoding(
     values: list[Any], schema: Any, names: tuple[str, ...], type_: pa.DataType, width: int, is_large: bool
 ) -> None:
-    column = column_of(values, schema, width=width, is_large=is_large)
+    require_right(column_of(values, schema, width=width, is_large=is_large), values, names, type_)
+
+
+ARRAYS: list[Any] = [
+    *(
+        {"list": [1, 2, 3]},
+        {"list": [4]},
+        {"list": ["x", 5, None]},
+        {"list": []},
+        {"list": 7},
+        {},
+        MISSING,
+        None,
+        [8, 9],
+    ),
+    [8, 9],
+    *({"list": [{"k": 1}, {"k": 2, "user": "y"}]}, {"list": [[1, 2], [3, 4]]}, {"list": {"k": 1, "name": 2}, "?0": 7}),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("names", [*PATHS[9:], ("list", "?2"), ("list", "?1", "?1"), ("list", "k"), ("?1",)])
+def test_items_of_arrays_are_known_however_they_are_shredded(schema: Any, names: tuple[str, ...]) -> None:
+    require_right(column_of(ARRAYS, schema), ARRAYS, names, pa.int64())
+    require_right(column_of(ARRAYS, schema, width=3, is_large=True), ARRAYS, names, pa.string())
+
+
+def require_right(column: pa.Array, values: list[Any], names: tuple[str, ...], type_: pa.DataType) -> None:
+    """What is said of a column, and of a part of it, is what its values are."""
     for array, some in ((column, values), (column.slice(1), values[1:])):
         result = values_at(array, names, type_)
         assert (result.values.type, len(result.values), len(result.unknown)) == (type_, len(some), len(some))

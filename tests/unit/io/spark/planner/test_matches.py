@@ -67,3 +67,21 @@ def test_change_times_are_as_old_as_the_table_allows(root: Path) -> None:
     assert matched_list.current() is matched_list.known
     os.utime(root / "3.parquet")
     assert matched_list.current() is matched_list.known
+
+
+@pytest.mark.parametrize("partitions", [True, False])
+def test_a_column_that_directories_name_is_not_asked_where_spark_reads_no_names(
+    tmp_path: Path, partitions: bool
+) -> None:
+    (tmp_path / "Day=1").mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "day": [7, 8]}), tmp_path / "Day=1" / "a.parquet")
+    table = sec.open_table(str(tmp_path))
+    index_here(table, BuildOptions())
+    snapshot = current_snapshot(table.store, table.cache)
+    assert snapshot is not None
+    status = (tmp_path / "Day=1" / "a.parquet").stat()
+    identity = np.array([status.st_size], np.int64), np.array([status.st_mtime_ns // 1_000_000], np.int64)
+    day = Partitions((pa.field("Day", pa.int32()),), (pa.array([1], pa.int32()),)) if partitions else Partitions((), ())
+    columns = StructType([StructField(name, LongType()) for name in ("id", "day")])
+    files = FileList(str(tmp_path), columns, pa.array(["Day=1/a.parquet"]), *identity, day)
+    assert match(files, table, snapshot).schema.names == (["id", "Day"] if partitions else ["id"])

@@ -141,6 +141,14 @@ def test_what_is_not_there_is_said(catalog: Catalog, events: Table, tmp_path: Pa
         sec.open_table(tmp_path / "plain", ref="old")
 
 
+def test_a_type_that_pyiceberg_lacks_is_named(events: Table, tmp_path: Path) -> None:
+    metadata = json.loads(Path(events.metadata_location.removeprefix("file://")).read_text())
+    metadata["schemas"][-1]["fields"].append({"id": 99, "name": "v", "required": False, "type": "variant"})
+    (tmp_path / "v1.metadata.json").write_text(json.dumps(metadata))
+    with pytest.raises(UnsupportedTable, match=r"type variant, which PyIceberg .* does not know"):
+        sec.open_table(tmp_path / "v1.metadata.json")
+
+
 def test_broken_metadata_is_named(events: Table) -> None:
     file = Path(events.metadata_location.removeprefix("file://"))
     file.write_text(json.dumps({"format-version": 2}))

@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
             "try_variant_get",
         ),
         ("event.v:user::date IS NOT NULL", "CAST(variant_get(`event`.`v`, '$.user') AS DATE)", "variant_get"),
+        ("payload:items[0].id::int = 7", "CAST(variant_get(`payload`, '$.items[0].id') AS INT)", "variant_get"),
         ("variant_get(payload, '$', 'int') > 3", "CAST(variant_get(`payload`, '$') AS INT)", "variant_get"),
     ],
 )
@@ -52,7 +53,7 @@ def test_a_value_at_a_path_is_a_column_for_statistics(text: str, field: str, fun
 @pytest.mark.parametrize(
     "text",
     [
-        "payload:items[0]::int = 7",
+        "variant_get(payload, '$.items[*]', 'int') = 7",
         "payload:user IS NULL",
         "is_variant_null(payload:user)",
         "variant_get(payload, s, 'int') = 7",
