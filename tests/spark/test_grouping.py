@@ -183,6 +183,31 @@ def test_zeros_of_either_sign_are_one_key(spark: SparkSession, tables: Path, tmp
         spark.sql("DROP TABLE zeros")
 
 
+@pytest.mark.parametrize("road", ["enable", "dataframe"])
+def test_values_of_a_join_leave_a_key_no_more_partitions(
+    spark: SparkSession, tables: Path, tmp_path: Path, road: str
+) -> None:
+    """Spark refuses them. Of fewer bytes it makes smaller splits, in which two files of a key do not lie together."""
+    for part in range(8):
+        for file in range(2):
+            ids = np.arange(20) + 40 * part + 20 * file
+            (tmp_path / f"part={part}").mkdir(exist_ok=True)
+            pq.write_table(pa.table({"id": ids}), tmp_path / f"part={part}" / f"{file}.parquet", row_group_size=5)
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table, sort_key=["id"])
+    spark.read.parquet(str(tmp_path)).createOrReplaceTempView("files")
+    sec.dataframe(spark, table, via="transparent").createOrReplaceTempView("frame")
+    query = (
+        "SELECT a.id, b.id AS other FROM {0} a JOIN (SELECT * FROM {0} WHERE id + 0 BETWEEN 50 AND 70) b USING (part)"
+    )
+    with settings(spark, EVERY_JOIN):
+        if road == "enable":
+            require_same(spark, query.format("files"))
+        assert len(spark.sql(query.format("files" if road == "enable" else "frame")).collect()) == 40 * 21
+    for name in ("files", "frame"):
+        spark.catalog.dropTempView(name)
+
+
 def hosts(spark: SparkSession, query: str) -> list[tuple[str, int, list[str]]]:
     """File, start and hosts of what the tasks of the only scan of a query read."""
     leaf: Any = spark.sql(query)._jdf.queryExecution().executedPlan().collectLeaves().head()

@@ -17,12 +17,19 @@ import scala.collection.Iterator;
 
 /** Splits and packs the ranges of an answer into the partitions of a scan, as Spark does with files. */
 final class FilePartitions {
-    /** The partitions of a scan, or all ranges in one partition. */
-    static FilePartition[] of(Answer answer, PrunedScan scan, boolean inOne) {
+    /** The partitions of a scan. */
+    static FilePartition[] of(Answer answer, PrunedScan scan) { return of(answer, scan, false, null); }
+
+    /** Those of fewer ranges than Spark has planned with, which gave `before`: one stays one, and of a key come no more. */
+    static FilePartition[] fewer(Answer answer, PrunedScan scan, FilePartition[] before) {
+        return of(answer, scan, before.length <= 1, scan.isGrouped ? Grouping.counts(before) : null);
+    }
+
+    private static FilePartition[] of(Answer answer, PrunedScan scan, boolean inOne, Map limits) {
         SparkSession spark = scan.table.spark;
         long most = inOne ? Long.MAX_VALUE : SplitSize.of(answer, spark);
         List pieces = pieces(answer, scan, most);
-        if (scan.isGrouped) return grouped(pieces, spark, most);
+        if (scan.isGrouped) return grouped(pieces, spark, most, limits);
         if (inOne) {
             if (pieces.isEmpty()) return new FilePartition[0];
             PartitionedFile[] all = (PartitionedFile[]) pieces.toArray(new PartitionedFile[0]);
@@ -45,17 +52,28 @@ final class FilePartitions {
     }
 
     /** The same, each for files with the same values of the partition columns. */
-    private static FilePartition[] grouped(List pieces, SparkSession spark, long most) {
+    private static FilePartition[] grouped(List pieces, SparkSession spark, long most, Map limits) {
         List found = new ArrayList();
         for (java.util.Iterator groups = Grouping.byKey(pieces).entrySet().iterator(); groups.hasNext();) {
             Map.Entry group = (Map.Entry) groups.next();
             List packed = packed((List) group.getValue(), spark, most);
-            for (int i = 0; i < packed.size(); i++) {
-                PartitionedFile[] files = ((FilePartition) packed.get(i)).files();
+            Integer limit = limits == null ? null : (Integer) limits.get(group.getKey());
+            int parts = limit == null ? packed.size() : Math.min(packed.size(), limit.intValue());
+            for (int i = 0; i < parts; i++) {
+                PartitionedFile[] files = together(packed, i, parts);
                 found.add(new KeyedPartition(found.size(), files, (InternalRow) group.getKey()));
             }
         }
         return (FilePartition[]) found.toArray(new FilePartition[0]);
+    }
+
+    /** The files of every partition whose number is `first` more than a multiple of `step`. */
+    private static PartitionedFile[] together(List packed, int first, int step) {
+        List files = new ArrayList();
+        for (int i = first; i < packed.size(); i += step) {
+            Collections.addAll(files, (Object[]) ((FilePartition) packed.get(i)).files());
+        }
+        return (PartitionedFile[]) files.toArray(new PartitionedFile[0]);
     }
 
     /** The ranges as files, none longer than `most` bytes. */

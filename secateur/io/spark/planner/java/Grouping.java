@@ -1,6 +1,7 @@
 package secateur;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanPartitioningAndOrdering$;
@@ -88,6 +90,17 @@ final class Grouping {
             List known = (List) found.get(key);
             if (known == null) found.put(key, known = new ArrayList());
             known.add(files.get(i));
+        }
+        return found;
+    }
+
+    /** How many partitions each key has: InternalRow -> Integer. */
+    static Map counts(FilePartition[] partitions) {
+        Map found = new HashMap();
+        for (int i = 0; i < partitions.length; i++) {
+            InternalRow key = ((KeyedPartition) partitions[i]).partitionKey();
+            Integer known = (Integer) found.get(key);
+            found.put(key, Integer.valueOf(known == null ? 1 : known.intValue() + 1));
         }
         return found;
     }

@@ -16,10 +16,8 @@ final class PrunedBatch implements Batch {
     }
 
     public InputPartition[] planInputPartitions() {
-        FilePartition[] all = FilePartitions.of(scan.answer(), scan, false);
-        if (more == null) return all;
-        boolean inOne = all.length <= 1; // one stays one: Spark has planned with that
-        return FilePartitions.of(scan.narrowed(more), scan, inOne);
+        FilePartition[] all = FilePartitions.of(scan.answer(), scan);
+        return more == null ? all : FilePartitions.fewer(scan.narrowed(more), scan, all);
     }
 
     public PartitionReaderFactory createReaderFactory() { return scan.reader(); }
