@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 import secateur as sec
 from secateur.errors import InvalidOption
 from secateur.io.parquet import parquet_file
 from secateur.io.parquet.known_footer import GivenFooter, KnownFooter, end_of_file
+from secateur.io.tables.given_footers import opens_with
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.s3_server import S3Server
@@ -115,6 +118,18 @@ def test_of_no_file_of_the_table(tmp_path: Path) -> None:
     sec.index_written(str(root), footers={"b.parquet": gone, "c.parquet": other, "nowhere/d.parquet": gone})
     assert ids_where(str(root), 25) == [25]
     assert sec.verify_index(str(root)).sound
+
+
+def test_they_travel_to_executors(tmp_path: Path, footers_read: list[int]) -> None:
+    """A task opens files with what it was sent."""
+    metadata = write(tmp_path / "a.parquet", range(10))
+    table = sec.open_table(str(tmp_path)).snapshot()
+    opens = opens_with(table, table.fresh_listing(dt.UTC), {"a.parquet": metadata})
+    sent = cloudpickle.loads(cloudpickle.dumps(opens))
+    opened = sent("a.parquet")
+    assert footers_read == []
+    assert opened.row_count.tolist() == [5, 5]
+    assert opened.end() == table.open_for_index("a.parquet").end()
 
 
 def test_what_is_no_footer(tmp_path: Path) -> None:
