@@ -10,5 +10,6 @@ They describe the snapshot that the handle's queries read, which may be a past o
 from secateur.io.scan.clustering import clustering
 from secateur.io.scan.index_coverage import coverage
 from secateur.io.scan.inspection import blocks, files, manifests, segments, snapshots
+from secateur.reporting import clustering_page
 
-__all__ = ["blocks", "clustering", "coverage", "files", "manifests", "segments", "snapshots"]
+__all__ = ["blocks", "clustering", "clustering_page", "coverage", "files", "manifests", "segments", "snapshots"]

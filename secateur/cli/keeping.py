@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import click
 
@@ -60,8 +61,11 @@ class ColumnRow:
 @table_options
 @click.argument("what", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
 @columns_option("--by", help="Columns of the clustering: each of them, and their tuples in order.")
+@click.option(
+    "--html", "page", type=click.Path(dir_okay=False), metavar="FILE", help="Write the clustering as a page instead."
+)
 @json_option
-def inspect(source: TableArguments, what: str | None, by: tuple[str, ...], as_json: bool) -> None:
+def inspect(source: TableArguments, what: str | None, by: tuple[str, ...], page: str | None, as_json: bool) -> None:
     """Show what the index holds: columns, sizes, and which live files it covers.
 
     With TABLE, list something else instead: the snapshots, manifests, files or blocks (row groups) of the table, the
@@ -72,11 +76,17 @@ def inspect(source: TableArguments, what: str | None, by: tuple[str, ...], as_js
       secateur inspect lake/events
       secateur inspect lake/events coverage
       secateur inspect lake/events clustering --by country,ts
+      secateur inspect lake/events clustering --by country,ts --html clustering.html
       secateur inspect db.events files --catalog prod --as-of 2026-01-31 --json
     """
     if by and what != "clustering":
         raise click.UsageError("--by is about the clustering: secateur inspect TABLE clustering --by COLUMN,...")
+    if page and what != "clustering":
+        raise click.UsageError("--html is about the clustering: secateur inspect TABLE clustering --html FILE")
     table = source.open()
+    if page is not None:
+        Path(page).write_text(sec.inspect.clustering_page(table, by=by), encoding="utf-8")
+        return
     if what is not None:
         rows = sec.inspect.clustering(table, by=by) if by else getattr(sec.inspect, what)(table)
         show_table(rows, as_json)

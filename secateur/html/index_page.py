@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import zip_longest
 
-from secateur.html.pictures import QUIET, SURVIVES, bar
+from secateur.html.pictures import QUIET, SURVIVES, bar, ranks_map
+from secateur.io.scan.clustering import RankedBounds
 from secateur.io.scan.index_coverage import Covered
 from secateur.maintain.index_state import ColumnClustering, IndexState
 from secateur.pruning.report import human_bytes, human_seconds
@@ -65,14 +67,21 @@ def _bytes_cells(size: int, state: IndexState) -> str:
     )
 
 
-def clustering_parts(columns: Sequence[ColumnClustering]) -> list[str]:
-    """Return a section with the depths of some columns."""
+def clustering_parts(columns: Sequence[ColumnClustering], bounds: Sequence[RankedBounds] = ()) -> list[str]:
+    """Return a section with the depths of some columns, and pictures of their bounds."""
     parts = [
         "<h2>How well the table is clustered</h2>",
         "<p>The depth of a block is how many blocks may hold one value of it, by their bounds: 1 or 2 in a table "
         "sorted by the column, nearly all blocks in one without an order. Bars are linear: blocks of all blocks.</p>",
     ]
-    return [*parts, *(part for clustering in columns for part in _column_parts(clustering))]
+    for clustering, ranked in zip_longest(columns, bounds):
+        parts += _column_parts(clustering)
+        if ranked is not None and len(ranked.block):
+            parts += [
+                '<p class="quiet">The lower to the upper bound of every block, in the order of files, by rank:</p>',
+                ranks_map(ranked),
+            ]
+    return parts
 
 
 def _column_parts(clustering: ColumnClustering) -> list[str]:

@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from secateur.io.scan.clustering import RankedBounds
 from secateur.io.scan.fates import ColumnBounds, Fates
 from secateur.values import is_float, scalar_of
 
@@ -83,6 +84,22 @@ def bounds_map(bounds: ColumnBounds, fates: Fates) -> str:
             f'<path class="bounds" data-part="{name}" data-blocks="{len(chosen)}" fill="{colour}" {stroke}d="{path}"/>'
         )
     return _svg(across, MAP_HEIGHT, parts)
+
+
+def ranks_map(bounds: RankedBounds) -> str:
+    """Draw the lower to the upper bound of every block, in file order; heights are by rank.
+
+    Where a pixel stands for several blocks, it spans all of their bounds.
+    """
+    column, across = _columns(bounds.every)
+    scale = max(int(bounds.upper.max(initial=0)), 1)
+    low, high = np.full(across, np.inf), np.full(across, -np.inf)
+    np.minimum.at(low, column[bounds.block], bounds.lower / scale)
+    np.maximum.at(high, column[bounds.block], bounds.upper / scale)
+    at = np.flatnonzero(high >= low)
+    path = _bars(at, (1 - high[at]) * MAP_HEIGHT, np.maximum((high[at] - low[at]) * MAP_HEIGHT, 1.5))
+    label = f'data-column="{escape(bounds.column)}" data-blocks="{len(bounds.block)}"'
+    return _svg(across, MAP_HEIGHT, [f'<path class="bounds" {label} fill="{SURVIVES}" d="{path}"/>'])
 
 
 def depth_map(bounds: ColumnBounds, fates: Fates) -> str:

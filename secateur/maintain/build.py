@@ -28,6 +28,7 @@ from secateur.index.build.options import (
     with_choices,
 )
 from secateur.index.build.sampling import choices
+from secateur.index.build.source_file import OpenFile
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import FileSurvey, cut, survey
 from secateur.index.build.tasks import RunTasks
@@ -258,6 +259,7 @@ def write_index(
     lacking: Sequence[Amendment],
     asked: tuple[pa.Schema, BuildOptions],
     progress: tuple[OnProgress | None, OnProgress | None],
+    open_file: OpenFile | None = None,
 ) -> Segments:
     """Return the kept segments, some of them amended, followed by those of the surveyed files."""
     schema, options = asked
@@ -269,7 +271,8 @@ def write_index(
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
     what = recipe(schema, kept.columns, options, blocks if lacking or not len(kept) else _grown(blocks))
     parts = cut(surveys, options.segment_blocks, has_postings=any(filter_.kind in OF_ROWS for filter_ in what.filters))
-    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
+    opens = open_file or table.open_for_index
+    summaries = write_segments(run, build, opens, table.store, parts, what, on_progress, lacking)
     bloom_matrices = write_bloom_matrices(run, build, table.store, summaries)
     new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
     segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)

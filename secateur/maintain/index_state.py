@@ -99,7 +99,12 @@ def clustering_of_known(table: Table, columns: Sequence[str]) -> tuple[ColumnClu
 
 
 def _clustering_by(table: Table, columns: Sequence[str] | None) -> tuple[ColumnClustering, ...]:
-    return tuple(map(_column_clustering, clustering(table, columns).to_pylist()))
+    return column_clusterings(clustering(table, columns))
+
+
+def column_clusterings(rows: pa.Table) -> tuple[ColumnClustering, ...]:
+    """Return the rows of :func:`secateur.inspect.clustering` as values."""
+    return tuple(map(_column_clustering, rows.to_pylist()))
 
 
 def _column_clustering(row: dict[str, object]) -> ColumnClustering:

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.given_footers import ByPath, opens_with
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
@@ -144,8 +146,12 @@ def refresh_with(
     *,
     repair: bool = False,
     dry_run: bool = False,
+    footers: ByPath = MappingProxyType({}),
 ) -> Refreshed:
-    """Refresh an index, adding what some options request; see :func:`refresh_index`. Raises the same."""
+    """Refresh an index, adding what some options request; see :func:`refresh_index`. Raises the same.
+
+    `footers` are those of some files by path, which then are not read.
+    """
     now = table.snapshot(fresh=True)
     snapshot = require_snapshot(table, None if repair else now.cache)
     _require_same_glob(now, snapshot)
@@ -157,7 +163,8 @@ def refresh_with(
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
         return _refreshed(now, listing, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
-    surveys = survey(run, now.open_for_index, plan.new, sort_paths(snapshot.options))
+    open_file = opens_with(now, listing, footers)
+    surveys = survey(run, open_file, plan.new, sort_paths(snapshot.options))
     schema = index_schema(now, [("the index", snapshot.schema), *((item.file.path, item.schema) for item in surveys)])
     options = _joined(snapshot.options, checked(added, schema))
     kept = _under(plan.kept, schema, options)
@@ -170,7 +177,7 @@ def refresh_with(
         return refresh()
     table.store.require_writable()
     with new_build(table.store) as build, new_build(table.store) as merging:
-        written = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
+        written = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress, open_file)
         is_live = np.append(plan.is_live, np.ones(len(written.files) - len(plan.is_live), bool))
         segments, merged = with_increments_merged(table.store, merging, written, is_live, options, schema)
         known = listing.id if plan.is_whole and _is_of(segments.files, listing) else None

@@ -83,7 +83,7 @@ def test_a_job_that_always_loses_says_so(tmp_path: Path, monkeypatch: pytest.Mon
         lost.append(1)
         raise IndexConflict("another refresh came first")
 
-    monkeypatch.setattr(written, "refresh_index", refresh_that_loses)
+    monkeypatch.setattr(written, "refresh_with", refresh_that_loses)
     monkeypatch.setattr(written, "LONGEST_WAIT", 0.0)
     with pytest.raises(IndexConflict, match="another refresh came first"):
         sec.index_written(str(root))

@@ -112,17 +112,24 @@ class BloomFragmentWriter:
 
     def _write(self, size_class: int) -> None:
         columns = self._open.pop(size_class)
-        size = len(columns) * len(columns[0].bytes)
-        padded = np.empty(-(-size // BAND) * BAND, np.uint8)
-        padded[size:] = 0
-        rows = padded[:size].reshape(-1, len(columns))
-        for i, column in enumerate(columns):
-            rows[:, i] = column.bytes
         writer = Writer(index_file.FRAGMENT, {})
-        matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
+        matrix = writer.add_rows("rows", _side_by_side([column.bytes for column in columns]))
         name = f"{self.prefix}-{len(self.fragments):04d}.fragment"
         self.store.put_aside(name, writer.finish())
         self.fragments.append(BloomFragment(name, size_class, sum(column.count for column in columns), matrix))
+
+
+def _side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Return columns of as many bytes as a matrix by rows, cut into bands, the last of which is padded with zeros."""
+    size = len(columns) * len(columns[0])
+    if len(columns) == 1 and not size % BAND:
+        return columns[0].reshape(-1, BAND)
+    padded = np.empty(-(-size // BAND) * BAND, np.uint8)
+    padded[size:] = 0
+    rows = padded[:size].reshape(-1, len(columns))
+    for i, column in enumerate(columns):
+        rows[:, i] = column
+    return padded.reshape(-1, BAND)
 
 
 def read_fragment(store: Store, fragment: BloomFragment, first: int, end: int) -> np.ndarray:

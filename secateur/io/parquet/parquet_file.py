@@ -31,7 +31,7 @@ from secateur.io.parquet.footer import (
     read_footer,
     read_page_index,
 )
-from secateur.io.parquet.known_footer import KnownFooter
+from secateur.io.parquet.known_footer import GivenFooter, KnownFooter
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.row_group_reader import RowGroupReader, StoredRows
 from secateur.io.parquet.shredded_values import shredded_zone_map
@@ -241,13 +241,32 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def open_parquet(
-    filesystem: pafs.FileSystem, path: str, redacted: str, listed: ListedFile | None = None
+    filesystem: pafs.FileSystem,
+    path: str,
+    redacted: str,
+    listed: ListedFile | None = None,
+    given: GivenFooter | None = None,
 ) -> ParquetFile:
     """Open a Parquet file for reading, with its footer; checks that it is the `listed` one, if given.
 
-    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `redacted`.
+    Its own footer is not read where the `given` one is the same. Raises InvalidParquet, StalePlan or AccessDenied,
+    naming the file as `redacted`.
     """
+    if given is not None and (opened := _with_given(filesystem, path, redacted, given)) is not None:
+        return opened
     return with_footer(open_data(filesystem, path, redacted, listed), redacted, gap_of(filesystem), listed)
+
+
+def _with_given(filesystem: pafs.FileSystem, path: str, redacted: str, given: GivenFooter) -> ParquetFile | None:
+    """Return an open file with a footer that was handed over; None if that is not the file's, or nobody can say so."""
+    try:
+        file = open_file(filesystem, path, given.size if given.is_certain else None)
+        if not given.is_of(file):
+            return None
+        gap, known = gap_of(filesystem), given.known()
+        return ParquetFile(redacted, file, _reader(file, known, gap), known, gap)
+    except (pa.ArrowException, OSError, InvalidParquet):
+        return None  # who reads the file's own footer says what is wrong
 
 
 def open_rows(
@@ -286,14 +305,17 @@ def with_footer(file: pa.NativeFile, redacted: str, gap: int, listed: ListedFile
     """
     try:
         known = _read(file) if listed is None or not listed.modified % _SECOND else _kept(file, redacted, listed)
-        # Buffering ahead takes time on a local disk, and an ObjectFile does it itself, for all columns at once.
-        ahead = gap > LOCAL_GAP and not isinstance(file, ObjectFile)
-        reader = pq.ParquetFile(file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
-        return ParquetFile(redacted, file, reader, known, gap)
+        return ParquetFile(redacted, file, _reader(file, known, gap), known, gap)
     except FileNotFoundError:
         raise vanished(redacted) from None
     except (pa.ArrowException, OSError) as error:
         raise _trouble(file, redacted, error) from None
+
+
+def _reader(file: pa.NativeFile, known: KnownFooter, gap: int) -> pq.ParquetFile:
+    # Buffering ahead takes time on a local disk, and an ObjectFile does it itself, for all columns at once.
+    ahead = gap > LOCAL_GAP and not isinstance(file, ObjectFile)
+    return pq.ParquetFile(file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
 
 
 def _trouble(file: pa.NativeFile, redacted: str, error: Exception) -> Exception:

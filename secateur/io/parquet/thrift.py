@@ -71,6 +71,24 @@ def wire_fields(data: bytes) -> dict[int, WireField]:
     return fields
 
 
+def elements(data: bytes) -> list[bytes]:
+    """Return the encoded elements of an encoded list of structures. Raises MalformedThrift."""
+    try:
+        count, position = data[0] >> 4, 1
+        if count == 15:
+            count, position = _varint(data, position)
+        if data[0] & 0x0F != STRUCT:
+            raise MalformedThrift("the list is not of structures")
+        parts = []
+        for _ in range(count):
+            end = _struct(data, position, _MAX_DEPTH)[1]
+            parts.append(data[position:end])
+            position = end
+    except IndexError:
+        raise MalformedThrift(f"ends inside a list, after {len(data)} bytes") from None
+    return parts
+
+
 class ThriftField(Generic[T]):
     """A field of a structure: its id, wire type and Python type. Its class names it: ``ColumnMetaData.codec``."""
 

@@ -5,10 +5,11 @@ Source: Apache Thrift, "Thrift Compact protocol encoding".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from secateur.io.parquet.thrift import ThriftField
+from secateur.io.parquet import thrift_fields as spec
+from secateur.io.parquet.thrift import STRUCT, ThriftField, elements, wire_fields
 
 Encoded: TypeAlias = tuple[int, int, bytes]  # a field's id, wire type and encoded value
 
@@ -68,3 +69,25 @@ def list_of(kind: int, values: Sequence[bytes]) -> bytes:
     n = len(values)
     header = bytes([n << 4 | kind]) if n < 15 else bytes([0xF0 | kind]) + varint(n)
     return header + b"".join(values)
+
+
+def without_file_paths(footer: bytes) -> bytes:
+    """Encode a FileMetaData without the paths of its column chunks. Raises MalformedThrift."""
+    return _with_elements(footer, spec.FileMetaData.row_groups, _without_paths)
+
+
+def _without_paths(row_group: bytes) -> bytes:
+    return _with_elements(row_group, spec.RowGroup.columns, _without_path)
+
+
+def _without_path(chunk: bytes) -> bytes:
+    fields_ = wire_fields(chunk)
+    return structure((i, field.kind, field.data) for i, field in fields_.items() if i != spec.ColumnChunk.file_path.id)
+
+
+def _with_elements(data: bytes, field: ThriftField[Any], change: Callable[[bytes], bytes]) -> bytes:
+    """Encode a structure again, whose list of structures is changed one by one."""
+    fields_ = wire_fields(data)
+    changed = list_of(STRUCT, [change(element) for element in elements(fields_[field.id].data)])
+    kept = {i: (i, kept.kind, kept.data) for i, kept in fields_.items()}
+    return structure({**kept, field.id: (field.id, fields_[field.id].kind, changed)}.values())

@@ -8,7 +8,8 @@ the number of blocks.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,16 +82,38 @@ def clustering(table: Table | Source, columns: Sequence[str] | None = None, *, b
     InvalidOption
         For a column whose values have no order.
     """
+    return clustering_of(ranked_bounds(table, columns, by=by))
+
+
+def clustering_of(bounds: Iterable[RankedBounds]) -> pa.Table:
+    """Return the rows of :func:`clustering`, from the bounds of columns and tuples."""
+    return pa.Table.from_pylist([{"column": ranked.column, **_clustering(ranked)} for ranked in bounds], _SCHEMA)
+
+
+@dataclass(frozen=True)
+class RankedBounds:
+    """The bounds of a column, or of tuples, in the blocks that have some, as integers that order alike."""
+
+    column: str
+    every: int  # number of the table's blocks, in the order of files
+    unbounded: int  # blocks that may hold any value
+    block: np.ndarray  # int64 of shape (n,): the others that hold a value, ascending
+    lower: np.ndarray  # int64 of shape (n,)
+    upper: np.ndarray
+
+
+def ranked_bounds(
+    table: Table | Source, columns: Sequence[str] | None = None, *, by: Sequence[str] = ()
+) -> Iterator[RankedBounds]:
+    """Yield the bounds of what :func:`clustering` has a row of. Raises the same."""
     opened = opened_strictly(as_table(table))
     blocks, key = every_block(opened), list(ordered_columns(opened, by))
     single = _fields(opened, columns) if columns is not None or not key else iter(key)
-    rows = [{"column": ".".join(field.path), **_clustering(blocks, field)} for field in single]
+    for field in single:
+        yield _ranked(blocks, ".".join(field.path), [field])
     if len(key) > 1:
-        name = ", ".join(".".join(field.path) for field in key)
         kept = _kept_tuples(opened, blocks, key)
-        of_tuples = _clustering_by_columns(blocks, key) if kept is None else _clustering(blocks, kept)
-        rows.append({"column": name, **of_tuples})
-    return pa.Table.from_pylist(rows, _SCHEMA)
+        yield _ranked(blocks, ", ".join(".".join(field.path) for field in key), key if kept is None else [kept])
 
 
 def _fields(opened: OpenedTable, columns: Sequence[str] | None) -> Iterator[Field]:
@@ -111,11 +134,6 @@ def ordered_columns(opened: OpenedTable, names: Sequence[str]) -> Iterator[Field
         yield field
 
 
-def _clustering(blocks: OpenedBlocks, field: Field) -> dict[str, object]:
-    """Return the row of a column."""
-    return _clustering_by_columns(blocks, [field])
-
-
 def _kept_tuples(opened: OpenedTable, blocks: OpenedBlocks, key: Sequence[Field]) -> Field | None:
     """Return the column of the index that holds the tuples of some columns; None if it has not those of every block."""
     snapshot = opened.catalog.snapshot
@@ -130,17 +148,23 @@ def _kept_tuples(opened: OpenedTable, blocks: OpenedBlocks, key: Sequence[Field]
     return field if zones is not None and _is_bounded(zones).all() else None
 
 
-def _clustering_by_columns(blocks: OpenedBlocks, key: Sequence[Field]) -> dict[str, object]:
-    """Return the row of the tuples of some columns, by the bounds of each; of one column, its own."""
+def _ranked(blocks: OpenedBlocks, name: str, key: Sequence[Field]) -> RankedBounds:
+    """Return the bounds of the tuples of some columns, by the bounds of each; of one column, its own."""
     zones = [of_column for field in key if (of_column := blocks.zones(field)) is not None]
     if len(zones) < len(key):
-        return {"blocks": 0, "unbounded": len(blocks), "constant": 0}
+        return RankedBounds(name, len(blocks), len(blocks), *np.zeros((3, 0), np.int64))
     has_value = np.logical_and.reduce([of_column.value != 0 for of_column in zones])
     is_bounded = _is_bounded(zones[0])  # else every tuple is possible, whatever the bounds of the others
     chosen = np.flatnonzero(has_value & is_bounded)
     bounded = [of_column.take(chosen) for of_column in zones]
     lower, upper = _joint_ranks([ranks([of_column.lower, of_column.numbers_upper]) for of_column in bounded])
-    nothing = {"blocks": len(lower), "unbounded": int(np.count_nonzero(has_value & ~is_bounded))}
+    return RankedBounds(name, len(blocks), int(np.count_nonzero(has_value & ~is_bounded)), chosen, lower, upper)
+
+
+def _clustering(bounds: RankedBounds) -> dict[str, object]:
+    """Return a row of :func:`clustering`, without its name."""
+    lower, upper = bounds.lower, bounds.upper
+    nothing = {"blocks": len(lower), "unbounded": bounds.unbounded}
     constant = {"constant": int(np.count_nonzero(lower == upper))}
     if not len(lower):
         return {**nothing, **constant}

@@ -25,6 +25,7 @@ from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, Invalid
 from secateur.index.model import StoredFile
 from secateur.io.storage.byte_ranges import READ_THREADS, fetch_ranges, gap_of
 from secateur.io.storage.conditional_put import create_object
+from secateur.io.storage.greatest_name import greatest_name
 from secateur.io.storage.list_files import infos_with_versions, is_missing
 from secateur.io.storage.object_file import open_file
 from secateur.io.storage.object_listing import objects_in
@@ -93,10 +94,9 @@ class FileStore:
         others: set[str] = set()
         while True:
             try:
-                names = {name for name in os.listdir(self._path(folder)) if form.fullmatch(name)}
+                name = greatest_name(self._path(folder), form, others)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            name = max(names - others, default=None)
             if name is None:
                 return None
             status = _looked_up(self._path(f"{folder}/{name}"))

@@ -14,7 +14,7 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import Delivery
-from secateur.io.tables.file_source import OpenedFile
+from secateur.io.tables.file_source import OpenedFile, OpenForIndex
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.metadata_tables import MetadataTables
 
@@ -83,8 +83,9 @@ class TableSnapshot(Table, Protocol):
     def open_file(self, path: str) -> OpenedFile:
         """Open one file by its path, with columns named as in the table's schema."""
 
-    def open_for_index(self, path: str) -> OpenedFile:
-        """Open one file by its path, with columns named as in the index."""
+    @property
+    def open_for_index(self) -> OpenForIndex:
+        """A function that opens one file by its path, with columns named as in the index."""
 
     def kept_manifests(self, before: Sequence[tuple[str, int]]) -> tuple[Sequence[int], bytes | None] | None:
         """Return what to store of the table's own metadata beside the index; None if there is nothing.

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from secateur.arrays import flags
 from secateur.errors import StalePlan
+from secateur.io.parquet.known_footer import GivenFooter
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
@@ -81,13 +82,15 @@ class DeltaReader:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
-    def open(self, path: str) -> NamedFile | MappedFile:
+    def open(self, path: str, given: GivenFooter | None = None) -> NamedFile | MappedFile:
         """Open a data file by its path in the listing. If it has vanished, the next query looks for a new version.
 
         Raises StalePlan, InvalidParquet, AccessDenied.
         """
         try:
-            return self.naming.opened(open_parquet(*self.places.of(path), self.places.full_path(path)).rows)
+            return self.naming.opened(
+                open_parquet(*self.places.of(path), self.places.full_path(path), given=given).rows
+            )
         except StalePlan:
             self.expire()
             raise

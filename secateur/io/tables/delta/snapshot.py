@@ -33,6 +33,7 @@ from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
+    from secateur.io.tables.file_source import OpenForIndex
     from secateur.io.tables.mapped_file import MappedFile
     from secateur.io.tables.named_file import NamedFile
 
@@ -138,7 +139,7 @@ class DeltaSnapshot:
         return self.reader.open(path)
 
     @property
-    def open_for_index(self) -> Callable[[str], NamedFile | MappedFile]:
+    def open_for_index(self) -> OpenForIndex:
         """A function that opens a data file with its columns named as in the index."""
         return replace(self.reader, naming=self.reader.naming.by_id()).open
 

@@ -41,6 +41,7 @@ from secateur.io.tables.places import TablePlaces
 from secateur.io.tables.plain_rows import PlainRows
 
 if TYPE_CHECKING:
+    from secateur.io.parquet.known_footer import GivenFooter
     from secateur.io.parquet.parquet_file import ParquetFile
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.file_rows import FileBlocks
@@ -152,12 +153,12 @@ class ParquetDirectory:
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             yield from with_progress(threads.map(schema_of, ordinals.tolist()), len(ordinals), self.location)
 
-    def open_file(self, path: str) -> ParquetFile:
+    def open_file(self, path: str, given: GivenFooter | None = None) -> ParquetFile:
         """Open one file by its path in the listing. If it has vanished, the next query lists again."""
         from secateur.io.parquet.parquet_file import open_parquet  # a query answered by the index does not need it
 
         try:
-            return open_parquet(*self.places.of(path), self.full_path(path))
+            return open_parquet(*self.places.of(path), self.full_path(path), given=given)
         except StalePlan:
             self.expire()
             raise

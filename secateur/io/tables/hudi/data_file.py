@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from secateur.errors import StalePlan
+from secateur.io.parquet.known_footer import GivenFooter
 from secateur.io.parquet.parquet_file import open_parquet, open_rows
 from secateur.io.storage.file_version import ListedFile
 from secateur.io.tables.file_rows import FileBlocks
@@ -32,13 +33,15 @@ class HudiReader:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
-    def open(self, path: str) -> NamedFile:
+    def open(self, path: str, given: GivenFooter | None = None) -> NamedFile:
         """Open a base file by its path in the listing. If it has vanished, the next query looks at the timeline.
 
         Raises StalePlan, InvalidParquet, AccessDenied.
         """
         try:
-            return NamedFile(open_parquet(*self.places.of(path), self.places.full_path(path)).rows, self.schema)
+            return NamedFile(
+                open_parquet(*self.places.of(path), self.places.full_path(path), given=given).rows, self.schema
+            )
         except StalePlan:
             self.expire()
             raise

@@ -28,6 +28,7 @@ from secateur.io.tables.places import TablePlaces
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
+    from secateur.io.tables.file_source import OpenForIndex
     from secateur.io.tables.named_file import NamedFile
 
 
@@ -124,7 +125,7 @@ class HudiSnapshot:
         return self.reader.open(path)
 
     @property
-    def open_for_index(self) -> Callable[[str], NamedFile]:
+    def open_for_index(self) -> OpenForIndex:
         """A function that opens a base file with its columns named as in the index."""
         return self.reader.open
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.read.memory_cache import ByteCache
+from secateur.io.parquet.known_footer import GivenFooter
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection, with_positions
@@ -55,13 +56,13 @@ class IcebergReader:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
-    def open(self, path: str) -> MappedFile:
+    def open(self, path: str, given: GivenFooter | None = None) -> MappedFile:
         """Open a data file by its path in manifests. If it has vanished, the next query looks for a new snapshot.
 
         Raises StalePlan, InvalidParquet.
         """
         try:
-            return MappedFile(open_parquet(*self.files.of(path), path).rows, self.view)
+            return MappedFile(open_parquet(*self.files.of(path), path, given=given).rows, self.view)
         except StalePlan:
             self.expire()
             raise

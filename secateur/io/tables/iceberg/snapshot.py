@@ -55,6 +55,7 @@ from secateur.io.tables.partitions import Partitions
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
+    from secateur.io.tables.file_source import OpenForIndex
 
 MANIFEST_THREADS = 16
 _DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
@@ -310,7 +311,7 @@ class IcebergSnapshot:
         return self.reader.open(path)
 
     @property
-    def open_for_index(self) -> Callable[[str], MappedFile]:
+    def open_for_index(self) -> OpenForIndex:
         """A function that opens a data file with its columns named by id."""
         return self._index_reader.open
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sec
+from secateur.cli import main
 from secateur.errors import InvalidOption, UnknownColumn
+from secateur.html.pictures import MAP_HEIGHT
 from secateur.io.scan.clustering import depths
 from tests.support.profiles import examples
 
@@ -123,6 +127,33 @@ def test_tuples_of_the_sort_key_are_those_of_the_index(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "b.parquet", row_group_size=20)
     both = sec.inspect.clustering(str(tmp_path), [], by=["country", "ts"]).to_pylist()[0]
     assert (both["blocks"], both["unbounded"]) == (12, 0), "of a new file the bounds of the columns are known"
+
+
+def test_a_page_draws_the_bounds_of_columns_and_tuples(tmp_path: Path) -> None:
+    """As many bars as different bounds, each from the rank of its lower to that of its upper bound, from the top."""
+    rows = [(0, [1, 2]), (0, [5, 6]), (1, [3, 4]), (1, [0, 9])]
+    for number, (n, pair) in enumerate(rows):
+        pq.write_table(pa.table({"n": [n, n], "m": pair}), tmp_path / f"{number}.parquet")
+    page = sec.inspect.clustering_page(str(tmp_path), by=["n", "m"])
+    drawn = dict(re.findall(r'data-column="([^"]*)" data-blocks="4" fill="[^"]*" d="([^"]*)"', page))
+    assert list(drawn) == ["n", "m", "n, m"]
+    # Eight ends of tuples, all different: (0, 1) to (0, 2) are the ranks 0 to 1 of 7, (1, 0) to (1, 9) 4 and 7.
+    ranks = [(0, 1), (2, 3), (5, 6), (4, 7)]
+    boxes = [(round((1 - high / 7) * MAP_HEIGHT, 1), round((high - low) / 7 * MAP_HEIGHT, 1)) for low, high in ranks]
+    assert drawn["n, m"] == "".join(f"M{x} {top:g}h1v{height:g}h-1z" for x, (top, height) in enumerate(boxes))
+    file = tmp_path / "clustering.html"
+    asked = ["inspect", str(tmp_path), "clustering", "--by", "n,m", "--html", str(file)]
+    assert CliRunner().invoke(main, asked).exit_code == 0
+    assert file.read_text() == page
+    wrong = CliRunner().invoke(main, ["inspect", str(tmp_path), "files", "--html", str(file)])
+    assert "--html is about the clustering" in wrong.output
+
+
+def test_a_page_of_columns_without_bounds(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"nothing": pa.nulls(3, pa.int64())}), tmp_path / "a.parquet")
+    page = sec.inspect.clustering_page(str(tmp_path))
+    assert "no block has bounds" in page
+    assert "<svg" not in page
 
 
 def test_names_are_checked(tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""Footers that the program which wrote new files hands over, so that the files need not be opened for them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secateur.errors import InvalidOption, InvalidParquet
+from secateur.io.parquet.known_footer import GivenFooter, end_of_file
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.file_source import OpenedFile, OpenForIndex
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.table import TableSnapshot
+
+ByPath: TypeAlias = Mapping[str, pq.FileMetaData]
+Footers: TypeAlias = ByPath | Iterable[pq.FileMetaData]
+
+
+@dataclass(frozen=True)
+class OpenWithFooters:
+    """Opens files of a table, with the footers that were handed over for them."""
+
+    open: OpenForIndex
+    given: Mapping[str, GivenFooter]
+
+    def __call__(self, path: str) -> OpenedFile:
+        """Open one file by its path, with columns named as in the index."""
+        given = self.given.get(path)
+        return self.open(path) if given is None else self.open(path, given)
+
+
+def by_path(footers: Footers) -> dict[str, pq.FileMetaData]:
+    """Return footers by the path that was given, or that the metadata has. Raises InvalidOption."""
+    if isinstance(footers, Mapping):
+        named = dict(footers)
+    else:
+        named = {}
+        for metadata in footers:
+            path = _path_within(metadata)
+            if not path:
+                raise InvalidOption(
+                    "footers has metadata that does not name its file: give a dictionary by path, or call "
+                    "set_file_path() on it"
+                )
+            named[path] = metadata
+    wrong = next((value for value in named.values() if not isinstance(value, pq.FileMetaData)), None)
+    if wrong is not None:
+        raise InvalidOption(f"footers has a {type(wrong).__name__} instead of a pyarrow.parquet.FileMetaData")
+    return named
+
+
+def _path_within(metadata: object) -> str:
+    if not isinstance(metadata, pq.FileMetaData):
+        raise InvalidOption(f"footers has a {type(metadata).__name__} instead of a pyarrow.parquet.FileMetaData")
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return ""
+    return str(metadata.row_group(0).column(0).file_path)
+
+
+def opens_with(table: TableSnapshot, listing: Listing, footers: ByPath) -> OpenWithFooters:
+    """Return what opens the files of a listing, with the footers of those that have one and have its size.
+
+    A format that never rewrites a file under its name has a file of this name and size only once. There the footer is
+    the file's where its layout fits the size to the byte, and one of them, chosen at random, is compared with its file.
+    In a directory, where another job may have written the name again, each is compared. Raises InvalidOption if the one
+    that is compared is not that of its file.
+    """
+    given: dict[str, GivenFooter] = {}
+    if not footers:
+        return OpenWithFooters(table.open_for_index, given)
+    rewrites = isinstance(table, ParquetDirectory)
+    sizes = dict(zip(listing.paths.to_pylist(), listing.size.tolist(), strict=True))
+    prefix = table.location.rstrip("/") + "/"
+    for name, metadata in footers.items():
+        path = name if name in sizes else name.removeprefix(prefix)
+        footer = None if path not in sizes else _given(metadata, sizes[path], rewrites=rewrites)
+        if footer is not None:
+            given[path] = footer
+    certain = [path for path, footer in given.items() if footer.is_certain]
+    if certain:
+        path = random.choice(certain)
+        given[path].is_certain = False
+        table.open_for_index(path, given[path])
+        if not given[path].is_certain:
+            raise InvalidOption(f"footers has for {path} the metadata of another file")
+    return OpenWithFooters(table.open_for_index, given)
+
+
+def _given(metadata: pq.FileMetaData, size: int, *, rewrites: bool) -> GivenFooter | None:
+    """Return a footer as the end of a file of some size; None if no such file can have it."""
+    try:
+        footer = GivenFooter(size, end_of_file(metadata))
+        return footer if rewrites else footer.certain_by_size()
+    except (InvalidParquet, pa.ArrowException):
+        return None
