@@ -47,7 +47,6 @@ def index_written(
     build
         Arguments of :func:`secateur.build_index`, for a table that has no index yet:
         ``{"sort_key": ["ts"], "bloom": ["user_id"]}``. Without these, a missing index is an error.
-
     footers
         What pyarrow knows of files that it has just written, so that their footers are not read again: the
         `metadata_collector` of ``pyarrow.parquet.write_to_dataset``, or :class:`pyarrow.parquet.FileMetaData` by path,
@@ -61,15 +60,13 @@ def index_written(
 
     Soundness
     ---------
-    In a directory a footer counts only if the file ends with its bytes. Iceberg, Delta and Hudi never write a file
-    again under its name; there it counts if its layout fits the size of the file to the byte, and one of them is
-    compared with its file each time.
+    A footer counts only if the file ends with its bytes.
 
     Raises
     ------
     InvalidOption
         For a name in `build` that :func:`secateur.build_index` does not have; for something else than metadata among
-        `footers`, metadata without a path, or that of another file.
+        `footers`, metadata without a path.
     IndexMissing
         If there is no index, and `build` is not given.
     IndexConflict

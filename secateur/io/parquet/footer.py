@@ -99,26 +99,6 @@ def footer_of(data: bytes, file_size: int) -> Footer:
         raise InvalidParquet(f"the footer is malformed: {error}") from error
 
 
-def data_end(footer: Footer) -> int:
-    """Return the byte after the last one that a footer describes: of chunks, page indexes and bloom filters.
-
-    -1 if it does not say how long one of them is.
-    """
-    end = 0
-    for group in footer._chunks:
-        for chunk in group:
-            if chunk.stored is None:
-                return -1
-            start = min(chunk.stored.data, chunk.stored.dictionary or chunk.stored.data)
-            for place in ((start, chunk.stored.size), chunk.offset_index, chunk.column_index, chunk.bloom_filter):
-                if place is not None:
-                    offset, size = place
-                    if size is None:
-                        return -1
-                    end = max(end, offset + size)
-    return end
-
-
 def chunk_bounds(footer: Footer, leaf: Leaf) -> Bounds:
     """Return bounds of a leaf over the row groups: every value that is neither NULL nor NaN lies within.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.chunk_locations import ColumnLocations
-from secateur.io.parquet.footer import Footer, data_end, footer_of, read_footer
+from secateur.io.parquet.footer import Footer, footer_of, read_footer
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.thrift import MalformedThrift
 from secateur.io.parquet.thrift_encoding import without_file_paths
@@ -107,31 +107,23 @@ class KnownFooter:
 class GivenFooter:
     """A footer that the program which wrote a file hands over, as the bytes at the end of the file.
 
-    It is used where it is certain to be the file's, or where the end of the file is the same.
+    It is used where the end of the file is the same.
     """
 
     size: int  # bytes of the file, as listed
     data: bytes  # from the first byte of the footer
-    is_certain: bool = False
+    is_equal: bool = False  # to the end of its file, when that was compared
 
     def is_of(self, file: pa.NativeFile) -> bool:
-        """Return whether it is the footer of an open file, whose end is read unless that is certain. Raises OSError."""
-        if not self.is_certain and file.size() == self.size:
-            self.is_certain = file.read_at(len(self.data), self.size - len(self.data)) == self.data
-        return self.is_certain
+        """Return whether it is the footer of an open file, whose end is read once. Raises OSError."""
+        if not self.is_equal and file.size() == self.size:
+            self.is_equal = file.read_at(len(self.data), self.size - len(self.data)) == self.data
+        return self.is_equal
 
     def known(self) -> KnownFooter:
         """Return what is known by it. Raises InvalidParquet, an error of pyarrow."""
         reader = pq.ParquetFile(pa.BufferReader(_MAGIC + self.data))
         return KnownFooter(reader.metadata, reader.reader.column_paths, _footer=footer_of(self.data, self.size))
-
-    def certain_by_size(self) -> GivenFooter:
-        """Return it as certain if what it describes ends where it begins: a file of another layout has another size.
-
-        Soundness: says nothing of a file of the same layout, so the caller must know that the file is never replaced.
-        """
-        ends = data_end(footer_of(self.data, self.size)) == self.size - len(self.data)
-        return replace(self, is_certain=ends)
 
 
 def end_of_file(metadata: pq.FileMetaData) -> bytes:

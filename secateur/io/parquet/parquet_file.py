@@ -260,7 +260,7 @@ def open_parquet(
 def _with_given(filesystem: pafs.FileSystem, path: str, redacted: str, given: GivenFooter) -> ParquetFile | None:
     """Return an open file with a footer that was handed over; None if that is not the file's, or nobody can say so."""
     try:
-        file = open_file(filesystem, path, given.size if given.is_certain else None)
+        file = open_file(filesystem, path, given.size if given.is_equal else None)
         if not given.is_of(file):
             return None
         gap, known = gap_of(filesystem), given.known()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,7 +11,6 @@ import pyarrow.parquet as pq
 
 from secateur.errors import InvalidOption, InvalidParquet
 from secateur.io.parquet.known_footer import GivenFooter, end_of_file
-from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.file_source import OpenedFile, OpenForIndex
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.table import TableSnapshot
@@ -63,38 +61,24 @@ def _path_within(metadata: object) -> str:
 
 
 def opens_with(table: TableSnapshot, listing: Listing, footers: ByPath) -> OpenWithFooters:
-    """Return what opens the files of a listing, with the footers of those that have one and have its size.
+    """Return what opens the files of a listing, with the footers that were handed over for them.
 
-    A format that never rewrites a file under its name has a file of this name and size only once. There the footer is
-    the file's where its layout fits the size to the byte, and one of them, chosen at random, is compared with its file.
-    In a directory, where another job may have written the name again, each is compared. Raises InvalidOption if the one
-    that is compared is not that of its file.
+    Soundness: each is compared with the end of its file when that is opened.
     """
     given: dict[str, GivenFooter] = {}
-    if not footers:
-        return OpenWithFooters(table.open_for_index, given)
-    rewrites = isinstance(table, ParquetDirectory)
-    sizes = dict(zip(listing.paths.to_pylist(), listing.size.tolist(), strict=True))
+    sizes = dict(zip(listing.paths.to_pylist(), listing.size.tolist(), strict=True)) if footers else {}
     prefix = table.location.rstrip("/") + "/"
     for name, metadata in footers.items():
         path = name if name in sizes else name.removeprefix(prefix)
-        footer = None if path not in sizes else _given(metadata, sizes[path], rewrites=rewrites)
-        if footer is not None:
-            given[path] = footer
-    certain = [path for path, footer in given.items() if footer.is_certain]
-    if certain:
-        path = random.choice(certain)
-        given[path].is_certain = False
-        table.open_for_index(path, given[path])
-        if not given[path].is_certain:
-            raise InvalidOption(f"footers has for {path} the metadata of another file")
+        end = _end(metadata) if path in sizes else None
+        if end is not None:
+            given[path] = GivenFooter(sizes[path], end)
     return OpenWithFooters(table.open_for_index, given)
 
 
-def _given(metadata: pq.FileMetaData, size: int, *, rewrites: bool) -> GivenFooter | None:
-    """Return a footer as the end of a file of some size; None if no such file can have it."""
+def _end(metadata: pq.FileMetaData) -> bytes | None:
+    """Return the bytes with which a file of this metadata ends; None if they cannot be told."""
     try:
-        footer = GivenFooter(size, end_of_file(metadata))
-        return footer if rewrites else footer.certain_by_size()
+        return end_of_file(metadata)
     except (InvalidParquet, pa.ArrowException):
         return None
