@@ -30,6 +30,7 @@ SETTINGS = {
 GROUPING = {"secateur.grouping": "true"}
 SPLIT = "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled"
 SUBSET = "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled"
+MERGED = "spark.sql.sources.v2.bucketing.preserveOrderingOnCoalesce.enabled"
 SHUFFLED = "spark.sql.sources.v2.bucketing.shuffle.enabled"
 DYNAMIC = "spark.sql.optimizer.dynamicPartitionPruning."
 EVERY_JOIN = {f"{DYNAMIC}reuseBroadcastOnly": "false", f"{DYNAMIC}useStats": "false"}
@@ -206,6 +207,14 @@ def test_values_of_a_join_leave_a_key_no_more_partitions(
         assert len(spark.sql(query.format("files" if road == "enable" else "frame")).collect()) == 40 * 21
     for name in ("files", "frame"):
         spark.catalog.dropTempView(name)
+
+
+@pytest.mark.parametrize("road", ["enable", "dataframe"])
+def test_partitions_of_a_key_are_not_merged_by_their_order(spark: SparkSession, frames: None, road: str) -> None:
+    """On request Spark 4.3 does that, reads them side by side, and then fails on Parquet files."""
+    query = "SELECT a.id, b.id AS other FROM {l} a JOIN {r} b ON a.part = b.part"
+    with settings(spark, {MERGED: "true", "spark.sql.files.maxPartitionBytes": "700"}):
+        same(spark, query, road)
 
 
 def hosts(spark: SparkSession, query: str) -> list[tuple[str, int, list[str]]]:

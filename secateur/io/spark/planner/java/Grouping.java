@@ -76,9 +76,10 @@ final class Grouping {
      * The order of rows that have one value of the only column.
      *
      * Nothing is told of several: by a setting of its own, Spark 4.1 groups by some of them, and keeps the order of all.
+     * Nor where Spark 4.3 may merge partitions by their order: it reads them side by side, and fails on Parquet files.
      */
     static SortOrder[] order(StructType read) {
-        if (read.length() != 1) return new SortOrder[0];
+        if (read.length() != 1 || Switches.isMergingByOrder()) return new SortOrder[0];
         return new SortOrder[] {Expressions.sort(Reference.to(read.fieldNames()[0]), SortDirection.ASCENDING)};
     }
 

@@ -9,6 +9,7 @@ import org.apache.spark.sql.internal.SQLConf;
 final class Switches {
     private static final String ENABLED = "secateur.enabled"; // SET secateur.enabled[.<table>]=false
     private static final String GROUPING = "secateur.grouping"; // SET secateur.grouping=true
+    private static final String MERGING = "spark.sql.sources.v2.bucketing.preserveOrderingOnCoalesce.enabled";
 
     static boolean isOn() { return isTrue(ENABLED); }
 
@@ -32,6 +33,9 @@ final class Switches {
 
     /** Whether scans are to be grouped by partition columns. */
     static boolean isGrouping() { return isTrue(GROUPING, "false"); }
+
+    /** Whether Spark may keep the order of partitions that it lays together. */
+    static boolean isMergingByOrder() { return isTrue(MERGING, "false"); }
 
     private static boolean isTrue(String key) { return isTrue(key, "true"); }
 
