@@ -132,6 +132,10 @@ class RowGroupReader(Generic[OpenFile]):
             with_rows, left = without_gaps(rows, counts)
             yield from cut_out(self._all_batches([row_groups[i] for i in with_rows], names), left)
 
+    def row_count_of(self, row_groups: Sequence[int]) -> int:
+        """Return the rows of some row groups. Raises StalePlan if the file lacks one."""
+        return sum(self._row_counts(row_groups, whole=self.is_read_whole(row_groups)))
+
     def _row_counts(self, row_groups: Sequence[int], *, whole: bool) -> list[int]:
         """Return the rows of row groups, which are read whole or not. Raises StalePlan if the file lacks one."""
         locations = None if whole else self._stored_locations(row_groups[0])

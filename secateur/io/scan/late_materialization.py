@@ -32,6 +32,7 @@ from secateur.ragged import offsets_of
 
 PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
 FEW_ROWS = 16  # rows that row lists chose: each is likely to match, and a second read would cost a round trip
+SAMPLED = 64  # every so many of dense matches tell whether they lie in all pages
 CELL = 256  # rows; pages have more, so selecting whole cells costs no more than rows
 RowGroups: TypeAlias = tuple[int, ...]  # of one file, read as one; their rows are numbered through them
 Matches: TypeAlias = Generator[pa.RecordBatch, None, frozenset[int]]  # returns the row groups that have a match
@@ -136,7 +137,7 @@ class OpenedRows:
         for positions, batch in self.live(row_groups, used(fields, condition, wanted), rows):
             passed = condition(batch)
             if passed.any():
-                hit |= self.row_groups_at(row_groups, positions[passed])
+                hit |= self.row_groups_at(row_groups, positions.compress(passed))
                 yield chosen_of(batch.select(names), passed)
         return frozenset(hit)
 
@@ -159,7 +160,7 @@ class OpenedRows:
             passing = condition(batch)
             if not parts and not in_memory and _hits_most_pages(positions, passing):
                 return (yield from self._straight(row_groups, fields, rows, condition, wanted))
-            passed.append(positions[passing])
+            passed.append(positions.compress(passing))
             parts.append(chosen_of(batch.select(names), passing))
         chosen = np.concatenate(passed)
         if not len(chosen):
@@ -195,6 +196,10 @@ class OpenedRows:
                 yield from self.source.at(row_groups, fields, chosen_rows(positions))
             else:
                 yield from self._among_all(row_groups, fields, positions)
+            return
+        count = self.source.reader.row_count_of(row_groups)
+        if len(positions) >= LEAST_SHARE * count and _distinct(positions[::SAMPLED] // PAGE_CELL) >= count // PAGE_CELL:
+            yield from self._among_all(row_groups, fields, positions)  # no page is left out
             return
         if np.count_nonzero(positions[1:] > positions[:-1] + 1) < MOST_SLICES:
             yield from self.source.at(row_groups, fields, chosen_rows(positions))

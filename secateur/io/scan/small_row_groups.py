@@ -150,7 +150,7 @@ class _FirstLook:
         if not hits.any():
             return np.zeros(0, np.int64)
         positions = [of_batch for of_batch, _ in self.batches]
-        return (positions[0] if len(positions) == 1 else np.concatenate(positions))[hits]
+        return (positions[0] if len(positions) == 1 else np.concatenate(positions)).compress(hits)
 
     def row_groups_at(self, positions: np.ndarray) -> frozenset[int]:
         """Return which row groups hold the rows at some positions."""

@@ -97,10 +97,10 @@ def inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
         return _among(values, ranges)
     if points is not None and len(points) > 1:
         return truths(pc.is_in(values, pa.array(points.tolist(), pa.binary())))
-    above = np.zeros(len(values), np.int64)
+    contained = np.zeros(len(values), bool)
     for threshold in ranges.thresholds:
-        above += truths(pc.greater_equal(values, binaries([threshold]).cast(pa.binary())[0]))
-    return (above & 1).astype(bool)
+        contained ^= truths(pc.greater_equal(values, binaries([threshold]).cast(pa.binary())[0]))
+    return contained
 
 
 def _doubles_inside(values: np.ndarray, ranges: RangeSet) -> np.ndarray:
