@@ -51,9 +51,10 @@ NEEDS_OLDEST_FULL := $(addprefix tests/,spark/test_spark_source.py spark/test_tr
     spark/test_grouping.py spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py laws/sql/test_tpch_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_delta_features.py enable/test_enable_delta.py \
-    enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py \
-    test_reclustering_delta.py)  # whose jar no other session gets
+    enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py enable/test_enable_delta_merge.py \
+    test_reclustering_delta.py)  # whose jar no other session gets, but which gets Iceberg's
 NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_in_delta_gives_the_same_rows \
+    test_keys_are_merged_into_delta_with_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
 
 .PHONY: help demo demo-local test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock

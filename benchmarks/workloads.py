@@ -42,6 +42,7 @@ from benchmarks.reading.s3_lookup import lookup_s3
 from benchmarks.results import Result
 from benchmarks.setting import Setting
 from benchmarks.spark.delta_lookup import lookup_delta
+from benchmarks.spark.delta_merge import keys_delta
 from benchmarks.spark.enabled_sql import lookup_sql
 from benchmarks.spark.first_query import first_query
 from benchmarks.spark.merge_sql import keys_spark
@@ -121,6 +122,7 @@ WORKLOADS = (
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql, True),
     Workload("lookup_delta", "the same on Delta, by SQL and by a plan, beside Delta's own reader", lookup_delta, True),
     Workload("keys_spark", "MERGE of 1,000 keys into 20M rows of Iceberg with enable()", keys_spark, True),
+    Workload("keys_delta", "the same into Delta, with deletion vectors and without", keys_delta, True),
     Workload("limit_sql", "LIMIT, with ORDER BY and without, by plain SQL with enable()", limit_sql, True),
     Workload("count_sql", "count, min, max, sum and avg with a filter by plain SQL with enable()", count_sql, True),
     Workload("session_overhead", "planning with enable(): no index; an index of 100k files", session_overhead, True),

@@ -40,7 +40,7 @@ Lookup = Callable[[int], list[int]]
 def lookup_delta(setting: Setting) -> Result:
     """Another value in every call, by SQL that names the table and by a plan that is handed to Spark."""
     data = spark_table(setting)
-    location, table = _delta_table(setting, data)
+    location, table = delta_table(setting, data)
     with delta_session() as spark:
         trouble = delta_trouble(spark)
         if trouble:
@@ -85,7 +85,7 @@ def _raced(spark: SparkSession, setting: Setting, data: SparkTable, table: Table
     return Result(_sizes(data), tuple(ratios), (kept,))
 
 
-def _delta_table(setting: Setting, data: SparkTable) -> tuple[str, Table]:
+def delta_table(setting: Setting, data: SparkTable) -> tuple[str, Table]:
     """The same files as a Delta table whose log has their bounds, with a filter of `uid`."""
     directory = setting.prepared(f"delta-days-{data.files}", partial(_link, Path(data.location)))
     table = sec.open_table(str(directory / "data"), index_location=str(directory / f"index-{index_code()}"))

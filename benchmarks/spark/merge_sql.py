@@ -89,9 +89,9 @@ def _measured(
 
     answers, taken = [], []
     for pruned in (True, False):
-        before, earlier = _bytes_read(spark), len(sec.last_plans(spark))
+        before, earlier = bytes_read(spark), len(sec.last_plans(spark))
         run(pruned=pruned)
-        taken.append(_bytes_read(spark) - before)
+        taken.append(bytes_read(spark) - before)
         if pruned:
             files = _files_left(spark, data, earlier)
         answers.append(spark.sql(f"SELECT count(*), sum(hash(*)) FROM {TABLE}").collect())
@@ -114,7 +114,7 @@ def _files_left(spark: SparkSession, data: SparkTable, earlier: int) -> int:
     return len(np.unique(plans[-1].survivors.blocks.file)) if plans else data.files
 
 
-def _bytes_read(spark: SparkSession) -> int:
+def bytes_read(spark: SparkSession) -> int:
     """The bytes that this JVM has read, in which tasks run too: of files, and of its sockets."""
     jvm: Any = spark._jvm
     lines = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/io").read_text().splitlines()

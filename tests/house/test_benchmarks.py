@@ -72,7 +72,7 @@ IN_SPARK = [
 QUICK = ["lookup_sql", "count_sql"]  # of these
 OWN = {
     *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
-    *("keys_spark", "lookup_delta", "plan_delta"),
+    *("keys_spark", "keys_delta", "lookup_delta", "plan_delta"),
 }
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
@@ -197,6 +197,11 @@ def test_queries_in_spark_give_the_same_rows(spark: SparkSession, data: Path, wo
 
 def test_keys_are_merged_with_the_same_rows(iceberg: SparkSession, data: Path) -> None:
     check(run_json("keys_spark", data), "keys_spark")
+
+
+@slow
+def test_keys_are_merged_into_delta_with_the_same_rows(delta: SparkSession, data: Path) -> None:
+    check(run_json("keys_delta", data), "keys_delta")
 
 
 def test_a_look_up_in_delta_gives_the_same_rows(delta: SparkSession, data: Path) -> None:

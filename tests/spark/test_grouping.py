@@ -167,6 +167,21 @@ def test_nothing_is_shuffled_by_partition_columns(
         assert steps(spark, asked) == before
 
 
+@pytest.mark.parametrize(("columns", "keys"), [("id", 0), ("id, part", len(PARTS)), ("id, part, kind", 18)])
+def test_keys_are_those_of_the_partition_columns_that_are_read(
+    spark: SparkSession, tables: Path, columns: str, keys: int
+) -> None:
+    assert keys_told(spark, f"SELECT {columns} FROM l") == keys
+
+
+def keys_told(spark: SparkSession, query: str) -> int:
+    """How many keys Spark is told that the only scan of a query has; 0 if it is told of no partitioning."""
+    leaf: Any = spark.sql(query)._jdf.queryExecution().executedPlan().collectLeaves().head()
+    told = leaf.scan().outputPartitioning()
+    assert (told.getClass().getSimpleName() == "KeyGroupedPartitioning") == bool(told.numPartitions())
+    return int(told.numPartitions())
+
+
 def test_zeros_of_either_sign_are_one_key(spark: SparkSession, tables: Path, tmp_path: Path) -> None:
     """They are equal in a join, and have different bits: nothing is told of floats."""
     for zero in ("-0.0", "0.0"):
@@ -179,6 +194,7 @@ def test_zeros_of_either_sign_are_one_key(spark: SparkSession, tables: Path, tmp
         query = "SELECT a.id, b.id FROM zeros a JOIN zeros b ON a.x = b.x WHERE a.id > 6"
         require_same(spark, query)
         require_same(spark, "SELECT count(*), sum(id) FROM zeros WHERE id > 2 GROUP BY x")
+        assert keys_told(spark, "SELECT * FROM zeros") == 0
         assert steps(spark, query)[0] == 2
     finally:
         spark.sql("DROP TABLE zeros")

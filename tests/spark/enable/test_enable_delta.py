@@ -73,6 +73,13 @@ def test_only_files_that_can_match_are_read(delta: SparkSession, table: str) -> 
         delta.conf.unset(f"secateur.enabled.{table}")
 
 
+def test_icebergs_runtime_in_the_session_changes_nothing(
+    delta: SparkSession, iceberg: SparkSession, table: str
+) -> None:
+    """All other tests of a run with this one are then of such a session too."""
+    assert files_read(delta.sql(f"SELECT * FROM {table} WHERE uid = 77")) == 1
+
+
 def test_scans_of_one_query_are_not_taken_for_each_other(delta: SparkSession, table: str) -> None:
     """They differ only in what the index says of their filters."""
     union = f"SELECT id FROM {table} WHERE uid + 0 = 77 UNION ALL SELECT id FROM {table} WHERE uid + 0 = 78"

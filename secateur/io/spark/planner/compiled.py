@@ -20,6 +20,7 @@ from secateur.io.spark.version import java_source
 SOURCES = files("secateur.io.spark.planner") / "java"
 TABLE, RULE, ICEBERG, DELTA = "PrunedTable", "EnableRule", "IcebergScan", "DeltaRelation"
 FIRST, FIRST_DELTA, RANGED_DELTA = "DeferredIceberg", "DeferredDelta", "RangedDelta"
+TARGET_DELTA = "DeltaTarget"
 METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
 
 _with_metrics: set[Any] = set()  # gateways of the Sparks that have these classes

@@ -24,6 +24,7 @@ from secateur.io.spark.planner.compiled import (
     ICEBERG,
     RANGED_DELTA,
     RULE,
+    TARGET_DELTA,
     compiled,
     compiled_beside,
 )
@@ -141,7 +142,7 @@ def _also_iceberg(context: SparkContext, rule: SessionRule, rule_class: Any) -> 
     """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
     gateway: Any = context._gateway
     if find_spec("pyiceberg") is not None and _has(gateway.jvm.org.apache.iceberg.spark.ScanTaskSetManager):
-        _also(rule, rule_class, ICEBERG, "Iceberg")
+        _also(rule.java.alsoAsk, rule_class, ICEBERG, "tables of Iceberg are read unpruned")
         _install(gateway, rule, rule_class, FIRST, rule.java.alsoFirst, "Iceberg plans from manifests")
         _know_lists(context, rule)  # of a MERGE, which prunes Iceberg's tables alone
 
@@ -149,10 +150,11 @@ def _also_iceberg(context: SparkContext, rule: SessionRule, rule_class: Any) -> 
 def _also_delta(gateway: Any, rule: SessionRule, rule_class: Any) -> None:
     """Prune Delta's relations too, if the session has Delta's jar."""
     if _has(gateway.jvm.org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex):
-        _also(rule, rule_class, DELTA, "Delta")
+        _also(rule.java.alsoAsk, rule_class, DELTA, "tables of Delta are read unpruned")
         if not IS_3:
             _install(gateway, rule, rule_class, FIRST_DELTA, rule.java.alsoFirst, "Delta plans from its log")
             _install(gateway, rule, rule_class, RANGED_DELTA, rule.java.alsoPlan, "files of Delta are read whole")
+            _also(rule.java.alsoTargets, rule_class, TARGET_DELTA, "transactions of Delta read what they would without")
 
 
 def _install(
@@ -173,8 +175,9 @@ def _has(name: Any) -> bool:
     return isinstance(name, JavaClass)
 
 
-def _also(rule: SessionRule, rule_class: Any, name: str, format_: str) -> None:
+def _also(install: Callable[[Any], None], rule_class: Any, name: str, without: str) -> None:
+    """Make a function of Java's that a part of the rule calls; where that is impossible, log what is `without` it."""
     try:
-        rule.java.alsoAsk(compiled_beside(rule_class, name).newInstance())
+        install(compiled_beside(rule_class, name).newInstance())
     except (Py4JError, PySparkException) as error:
-        _log.warning("tables of %s are read unpruned: %s", format_, first_line(error))
+        _log.warning("%s: %s", without, first_line(error))

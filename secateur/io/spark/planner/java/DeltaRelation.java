@@ -23,6 +23,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.actions.Action$;
 import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -43,6 +44,8 @@ import scala.collection.immutable.Seq;
  * read the same version of the same table.
  */
 public final class DeltaRelation implements Function {
+    static final String OTHER_TYPES = "columns of other types than the relation's";
+
     public Object apply(Object given) {
         Object[] parts = (Object[]) given;
         if (!(parts[1] instanceof LogicalRelation)) return null;
@@ -65,15 +68,20 @@ public final class DeltaRelation implements Function {
         if (!isKnown && !(files.location() instanceof DeferredFiles)) return "files are listed by " + index;
         if (relation.isStreaming() || relation.stream().isDefined()) return "a streaming relation";
         if (OptimisticTransaction.getActive().isDefined()) return "a transaction reads it";
+        return hasOtherTypes(relation, files) ? OTHER_TYPES : null;
+    }
+
+    /** Whether columns have other types in a query than in its relation, as after a change of the schema. */
+    static boolean hasOtherTypes(LogicalRelation relation, HadoopFsRelation files) {
         Map types = new HashMap();
         StructField[] fields = files.schema().fields();
         for (int i = 0; i < fields.length; i++) types.put(fields[i].name(), fields[i].dataType());
         for (Iterator all = relation.output().iterator(); all.hasNext();) {
             AttributeReference column = (AttributeReference) all.next();
             DataType type = (DataType) types.get(column.name());
-            if (type != null && !type.equals(column.dataType())) return "columns of other types than the relation's";
+            if (type != null && !type.equals(column.dataType())) return true;
         }
-        return null;
+        return false;
     }
 
     /** `asked`: filters, or a question of the one node that reads the relation. */
@@ -94,7 +102,7 @@ public final class DeltaRelation implements Function {
         }
         List listed = new ArrayList();
         for (Iterator all = index.preparedScan().files().iterator(); all.hasNext();) listed.add(all.next());
-        byte[] told = told(location, index, files.schema().json(), listed);
+        byte[] told = told(location, index.metadata().id(), index.version(), files.schema().json(), listed);
         FilesReply reply = FilesReply.of(rule.asker, Asker.LOGGED_FILES, told, question);
         Figures.read(reply.rest);
         Known[] known = Known.read(reply.rest);
@@ -121,7 +129,8 @@ public final class DeltaRelation implements Function {
     private static Object chosen(
             String location, PreparedDeltaFileIndex index, DeferredFiles deferred, String schema, byte[] question,
             EnableRule rule) throws Exception {
-        FilesReply reply = FilesReply.of(rule.asker, Asker.LOGGED_FILES, told(location, index, schema, null), question);
+        FilesReply reply = FilesReply.of(
+            rule.asker, Asker.LOGGED_FILES, told(location, index.metadata().id(), index.version(), schema, null), question);
         Figures.read(reply.rest);
         Known.read(reply.rest);
         byte[] rest = reply.rest.readAllBytes();
@@ -143,7 +152,7 @@ public final class DeltaRelation implements Function {
     }
 
     /** Where to read the files that are read in part: path -> edges of ranges, ascending. */
-    private static Map ranges(DataInputStream in, PreparedDeltaFileIndex index, List files) throws IOException {
+    static Map ranges(DataInputStream in, TahoeFileIndex index, List files) throws IOException {
         Map found = new HashMap();
         int n = in.readInt();
         for (int i = 0; i < n; i++) {
@@ -170,13 +179,12 @@ public final class DeltaRelation implements Function {
     }
 
     /** Encode what Delta scans, whose files may be null; secateur/io/spark/delta/logged_files.py decodes it. */
-    private static byte[] told(String location, PreparedDeltaFileIndex index, String schema, List files)
-            throws IOException {
+    static byte[] told(String location, String id, long version, String schema, List files) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         Asker.text(out, location);
-        Asker.text(out, index.metadata().id());
-        out.writeLong(index.version());
+        Asker.text(out, id);
+        out.writeLong(version);
         Asker.text(out, schema);
         out.writeInt(files == null ? -1 : files.size());
         if (files == null) return bytes.toByteArray();

@@ -27,6 +27,7 @@ public final class EnableRule extends GuardedRule {
     volatile boolean isOn = true; // for sessions that are made later
     final List others = new CopyOnWriteArrayList(); // Functions for other sources, see OtherScans.java
 
+    volatile Function targets; // what transactions of Delta's read of their tables, see DeltaTarget.java; null if unknown
     final List firsts = new CopyOnWriteArrayList(); // Rules of all sessions, before scans are made
     private final List strategies = new CopyOnWriteArrayList(); // SparkStrategies of the sessions with this rule
 
@@ -41,6 +42,9 @@ public final class EnableRule extends GuardedRule {
 
     /** Prune scans of another source too. */
     public void alsoAsk(Function other) { others.add(other); }
+
+    /** Prune what transactions of Delta's read too. */
+    public void alsoTargets(Function narrowing) { targets = narrowing; }
 
     /** Have another rule called before Spark makes scans. */
     public void alsoFirst(Rule rule) { firsts.add(rule); }
@@ -111,6 +115,7 @@ public final class EnableRule extends GuardedRule {
     Events warnings() { return events; }
 
     public LogicalPlan rewritten(LogicalPlan plan) {
-        return new Rewriting(this, SparkSession.active(), plan).result();
+        SparkSession session = SparkSession.active();
+        return new Rewriting(this, session, TransactionReads.narrowed(this, session, plan)).result();
     }
 }

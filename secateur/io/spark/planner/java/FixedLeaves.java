@@ -20,6 +20,8 @@ import scala.collection.Iterator;
 
 /** Leaves of a plan whose rows are the same when they are read twice. */
 final class FixedLeaves {
+    private static final String DELTA_FILES = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex";
+
     /** The ids of the columns that are the same, a Set; or why rows may be others, a String. */
     static Object columns(LogicalPlan leaf) {
         if (leaf instanceof InMemoryRelation) return ofCache((InMemoryRelation) leaf);
@@ -88,7 +90,14 @@ final class FixedLeaves {
             String kind = scan.getClass().getName();
             return scan instanceof Pruned || scan instanceof PrunedScan || kind.equals(MergeKeys.ICEBERG_SCAN);
         }
-        return leaf instanceof LogicalRelation && areFiles((LogicalRelation) leaf);
+        return leaf instanceof LogicalRelation && (areFiles((LogicalRelation) leaf) || isOfVersion((LogicalRelation) leaf));
+    }
+
+    /** Whether a relation has the files of one version of a Delta table. */
+    private static boolean isOfVersion(LogicalRelation leaf) {
+        if (!(leaf.relation() instanceof HadoopFsRelation)) return false;
+        Object files = ((HadoopFsRelation) leaf.relation()).location();
+        return files instanceof Pruned || files.getClass().getName().equals(DELTA_FILES);
     }
 
     /** Whether a relation has a list of files, also one of a stream's batch. */

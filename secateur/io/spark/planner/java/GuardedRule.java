@@ -11,6 +11,9 @@ abstract class GuardedRule extends Rule implements Rewrite {
             return applies((LogicalPlan) plan) ? rewritten((LogicalPlan) plan) : plan;
         } catch (VirtualMachineError fatal) {
             throw fatal;
+        } catch (SourceFailed failed) {
+            new scala.util.Failure(failed.getCause()).get(); // throws it, whatever its kind
+            return plan;
         } catch (Throwable error) {
             warnings().warn("a query", String.valueOf(error));
             return plan;

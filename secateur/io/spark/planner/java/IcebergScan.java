@@ -23,6 +23,7 @@ public final class IcebergScan implements Function {
     public Object apply(Object given) {
         Object[] parts = (Object[]) given;
         SparkSession session = (SparkSession) parts[0];
+        if (!(parts[1] instanceof DataSourceV2ScanRelation)) return null; // Delta's
         DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) parts[1];
         DeferredScan deferred = relation.scan() instanceof DeferredScan ? (DeferredScan) relation.scan() : null;
         Scan scan = deferred == null ? relation.scan() : deferred.scan;

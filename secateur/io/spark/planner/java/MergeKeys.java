@@ -92,7 +92,8 @@ final class MergeKeys implements Rewrite {
         return (LogicalPlan) join.withNewChildren(PrunedTable.seq(Arrays.asList(new Object[] {target, join.right()})));
     }
 
-    private static void collect(Expression condition, Set targets, List keys) {
+    /** Add the pairs of a column of the target and an expression over the source that a condition asks to be equal. */
+    static void collect(Expression condition, Set targets, List keys) {
         if (condition instanceof And) {
             collect(((And) condition).left(), targets, keys);
             collect(((And) condition).right(), targets, keys);
@@ -167,10 +168,7 @@ final class MergeKeys implements Rewrite {
         }
         Object scan = ((DataSourceV2ScanRelation) ((Filter) found).child()).scan();
         if (!(scan instanceof TakesKeys)) return node;
-        Object rows = RepeatableRows.of(source);
-        if (rows instanceof RepeatableRows && isLarger(((RepeatableRows) rows).plan, relation)) {
-            rows = "the source has more bytes to read than the target";
-        }
+        Object rows = rows(source, relation);
         for (int i = 0; i < columns.size() && rows instanceof RepeatableRows; i++) {
             Expression[] pair = (Expression[]) columns.get(i);
             if (!((TakesKeys) scan).takes(((AttributeReference) pair[0]).name())) continue;
@@ -183,8 +181,21 @@ final class MergeKeys implements Rewrite {
         return node;
     }
 
+    /** The rows of a source; or why it is not to be run a second time for its keys, a String. */
+    static Object rows(LogicalPlan source, LogicalPlan target) {
+        Object rows = RepeatableRows.of(source);
+        boolean isLarger = rows instanceof RepeatableRows && isLarger(((RepeatableRows) rows).plan, target);
+        return isLarger ? "the source has more bytes to read than the target" : rows;
+    }
+
     /** The filter that a column has one of the source's values; or why there is none, a String. */
     private static Object filter(Expression column, Expression value, RepeatableRows rows) {
+        Object keys = keys(value, rows);
+        return keys instanceof String ? keys : subquery(column, (LogicalPlan) keys);
+    }
+
+    /** A plan of the source's values that are not NULL, of at most MOST_KEYS and one more; or why there is none, a String. */
+    static Object keys(Expression value, RepeatableRows rows) {
         if (!rows.has(value)) return "the keys of the source may be others when it is run twice";
         boolean isColumn = value instanceof AttributeReference;
         Expression field = isColumn
@@ -192,7 +203,7 @@ final class MergeKeys implements Rewrite {
                 Option.empty(), PrunedTable.seq(new ArrayList()));
         LogicalPlan keys = new Project(PrunedTable.seq(Arrays.asList(new Object[] {field})), rows.plan);
         LogicalPlan narrow = (LogicalPlan) ColumnPruning$.MODULE$.apply(keys); // so that nothing else can raise an error
-        return subquery(column, few((NamedExpression) keys.output().head(), narrow));
+        return few((NamedExpression) keys.output().head(), narrow);
     }
 
     /** The distinct values of a column that are not NULL; if there are more than MOST_KEYS, one more than these. */
@@ -205,7 +216,7 @@ final class MergeKeys implements Rewrite {
     }
 
     /** Whether the files that a plan reads have more bytes than those of the target, by Spark's estimates. */
-    private static boolean isLarger(LogicalPlan plan, DataSourceV2ScanRelation target) {
+    private static boolean isLarger(LogicalPlan plan, LogicalPlan target) {
         scala.math.BigInt all = scala.math.BigInt.apply(0);
         for (Iterator leaves = plan.collectLeaves().iterator(); leaves.hasNext();) {
             LogicalPlan leaf = (LogicalPlan) leaves.next();

@@ -18,8 +18,8 @@ import scala.collection.immutable.Seq;
  * LIMIT. Of these only those are read that are kept here. Sound: the others have no row that the plan needs, and later
  * filters need no more rows. Filters of partitions are left to Delta alone, so it chooses if there are any.
  */
-final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned, Partial {
-    final Map ranges; // path -> edges of what is read of a file; files that are read whole are not in it
+final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned, Partial, RangedFiles {
+    private final Map ranges; // path -> edges of what is read of a file; files that are read whole are not in it
     private final String location, text;
     private final long number, size;
     private final Object reply; // what Python said of the files: equal replies read the same
@@ -49,6 +49,8 @@ final class NarrowedDeltaFiles extends PreparedDeltaFileIndex implements Pruned,
     public String text() { return text; }
 
     public long number() { return number; }
+
+    public Map ranges() { return ranges; }
 
     public boolean isPartial() { return known != null; }
 

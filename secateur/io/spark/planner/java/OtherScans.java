@@ -81,7 +81,8 @@ final class OtherScans {
         return withFiles(relation, (FileIndex) found, (Map) options);
     }
 
-    private static boolean isPruned(EnableRule rule, SparkSession session, String name, Object found) {
+    /** Whether a result takes the place of a part of a relation; it is kept for reports. */
+    static boolean isPruned(EnableRule rule, SparkSession session, String name, Object found) {
         if (found instanceof String) rule.events.add(session, name, "", (String) found);
         if (!(found instanceof Pruned)) return false;
         Pruned pruned = (Pruned) found;

@@ -45,7 +45,7 @@ public final class RangedDelta extends SparkStrategy {
         Object relation = ((LogicalRelation) node).relation();
         if (!(relation instanceof HadoopFsRelation)) return null;
         Object files = ((HadoopFsRelation) relation).location();
-        boolean isRanged = files instanceof NarrowedDeltaFiles && !((NarrowedDeltaFiles) files).ranges.isEmpty();
+        boolean isRanged = files instanceof RangedFiles && !((RangedFiles) files).ranges().isEmpty();
         return isRanged ? (LogicalRelation) node : null;
     }
 

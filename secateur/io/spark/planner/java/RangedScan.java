@@ -81,8 +81,8 @@ public final class RangedScan extends FileSourceScanExec {
 
     private void cut(FileScanRDD all) {
         Object files = relation().location();
-        if (!(files instanceof NarrowedDeltaFiles) || tellsPlaces()) return;
-        Map ranges = ((NarrowedDeltaFiles) files).ranges;
+        if (!(files instanceof RangedFiles) || tellsPlaces()) return;
+        Map ranges = ((RangedFiles) files).ranges();
         List pieces = new ArrayList();
         for (Iterator partitions = all.filePartitions().iterator(); partitions.hasNext();) {
             PartitionedFile[] splits = ((FilePartition) partitions.next()).files();
