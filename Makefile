@@ -33,11 +33,9 @@ NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_ena
 NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
     spark/test_grouping.py \
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
-    spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
-NEEDS_SPARK40 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_transparent.py \
-    spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py spark/test_spark_source.py spark/test_variant.py \
-    spark/test_grouping.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py spark/test_glob.py \
-    spark/test_spark_iceberg.py laws/predicates/test_text_rows.py)
+    spark/test_spark_iceberg.py spark/test_stream.py laws/predicates/test_text_rows.py)
+NEEDS_SPARK40 := $(addprefix tests/spark/,test_hand_off.py enable/test_enable.py test_transparent.py test_spark_source.py \
+    test_variant.py test_named_tables.py test_spark_iceberg.py test_stream.py)
 NEEDS_SPARK40_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from secateur.index.build.spark_calls import is_spark_3
@@ -22,8 +23,15 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
 
 
 def staged_by(id_: str) -> dict[str, str]:
-    """Return the options by which Iceberg reads staged tasks, not the table; later runtimes find them by the path."""
-    return {"scan-task-set-id": id_} if IS_3 else {}
+    """Return the options by which Iceberg reads staged tasks, not the table.
+
+    Its runtimes for Spark 4.1 find them by the path; those for 3.5 and 4.0 read the whole table without the option.
+    """
+    return {"scan-task-set-id": id_} if _is_before_41() else {}
+
+
+def _is_before_41() -> bool:
+    return tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 1)
 
 
 def java_source(text: str) -> str:
