@@ -29,6 +29,8 @@ def semi_join(keys: Keys, on: On | None, *, null_safe: bool = False) -> SemiJoin
         If the keys are no frame and no list, or if `on` does not fit them.
     UnknownColumn
         If the frame lacks a column.
+    UnsupportedPredicate
+        If a column of a Spark DataFrame has a collation.
     """
     names = _names(on)
     return SemiJoin(

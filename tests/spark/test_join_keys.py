@@ -23,6 +23,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.key_casts import cast_keys
 from secateur.scan import Scan
 from secateur.values import Kind, keys_of, kind_of
+from tests.support.older_spark import since_4
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +150,16 @@ def test_every_read_path_gives_the_rows_of_the_join(spark: SparkSession, lake: P
     assert first.to_spark(spark).toArrow()["a"].to_pylist() == [1250, 77]
     nothing = sec.prune(table, "TRUE", keys=keys.where("x < 0"), on={"a": "x"})
     assert not len(nothing.blocks) and nothing.to_spark(spark).count() == 0
+
+
+@since_4
+def test_c19_keys_with_a_collation_are_refused(spark: SparkSession, lake: Path) -> None:
+    """Of 'a' and 'A', DISTINCT keeps one."""
+    keys = spark.sql("SELECT col1 COLLATE UTF8_LCASE AS name FROM VALUES ('a'), ('A'), ('7')")
+    with pytest.raises(UnsupportedPredicate, match="name of the keys has a collation"):
+        sec.prune(lake, "TRUE", keys=keys, on={"t": "name"})
+    bytes_ = keys.selectExpr("name COLLATE UTF8_BINARY AS name")
+    assert sec.prune(lake, "TRUE", keys=bytes_, on={"t": "name"}).count() == 1
 
 
 def test_more_keys_than_are_collected_are_intervals(

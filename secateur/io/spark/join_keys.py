@@ -32,20 +32,25 @@ MOST_SPANS = 64  # batches whose intervals are merged at once
 def keys_of_frame(frame: DataFrame, names: Sequence[str], *, null_safe: bool) -> JoinKeys | ManyKeys:
     """Return the distinct keys in columns of a DataFrame, or if there are more than MOST_KEYS, intervals around them.
 
-    Spark computes either. The columns of the keys are called by their positions in `names`.
+    Spark computes either. The columns of the keys are called by their positions in `names`. Raises UnsupportedPredicate
+    for texts with a collation: of those that are equal by it, DISTINCT keeps one, and rows of the others would be lost.
     """
+    collated = [field.name for field in frame.select(*map(quoted_name, names)).schema.fields if _has_collation(field)]
+    if collated:
+        raise UnsupportedPredicate(
+            f"{', '.join(collated)} of the keys has a collation: to compare bytes, cast to STRING COLLATE UTF8_BINARY"
+        )
     chosen = frame.select(*(col(quoted_name(name)).alias(str(i)) for i, name in enumerate(names))).distinct()
     keys = arrow_of(chosen.limit(MOST_KEYS + 1))
     if keys.num_rows <= MOST_KEYS:
         return JoinKeys(keys, null_safe)
-    pairs = zip(chosen.schema.fields, keys.schema, strict=True)
-    ordered = [kind_of(arrow.type) is not None and not _has_collation(field) for field, arrow in pairs]
+    ordered = [kind_of(key.type) is not None for key in keys.schema]
     intervals = (_intervals(chosen, str(i)) if is_ordered else None for i, is_ordered in enumerate(ordered))
     return ManyKeys(tuple(intervals), null_safe, chosen)
 
 
 def _has_collation(field: StructField) -> bool:
-    """Return whether texts have another order than that of their bytes."""
+    """Return whether texts that differ may be equal."""
     return isinstance(field.dataType, StringType) and field.dataType != StringType()
 
 
