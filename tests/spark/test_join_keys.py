@@ -226,7 +226,7 @@ def test_a_filter_of_keys_leaves_few_rows_to_the_join(spark: SparkSession, lake:
 def test_texts_of_more_keys_than_are_collected_are_intervals(
     spark: SparkSession, lake: Path, few_keys_are_many: None
 ) -> None:
-    """The row groups of texts by the place of their first digits, and those of a collation are not known."""
+    """The row groups of texts by the place of their first digits."""
     table = sec.open_table(str(lake))
     source = "SELECT concat('', id) AS t FROM range(1000, 1100) UNION ALL SELECT concat('', id) FROM range(1500, 1510)"
     keys = spark.sql(source)
@@ -234,5 +234,3 @@ def test_texts_of_more_keys_than_are_collected_are_intervals(
     assert plan.blocks["row_group"].to_pylist() == [10, 15]
     frame = spark.read.parquet(str(lake)).where("a >= 200")
     assert plan.to_spark(spark).count() == frame.join(keys, "t", "left_semi").count() == 110
-    folded = keys.selectExpr("t COLLATE UTF8_LCASE AS t")
-    assert len(sec.prune(table, "a >= 200", keys=folded, on=["t"]).blocks) == 18
