@@ -17,7 +17,7 @@ import secateur as sec
 from secateur.errors import StalePlan, UnsupportedTable
 from tests.support.checks import oracle
 from tests.support.enabled_session import SWITCH, enabled, require_same
-from tests.support.profiles import by_profile, slow
+from tests.support.profiles import by_profile, one_in, slow
 
 TURNS = by_profile(quick=3, full=1, nightly=1)  # of checks, until every predicate has been asked in SQL
 
@@ -236,7 +236,7 @@ VARIANT_CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize("mode", one_in(2, ["name", "none"]))
 def test_c56_paths_into_variant(make: Make, mode: str) -> None:
     """Spark's own reader reads the rows; the index leaves files and row groups out, by columns or their ids."""
     table = make("id BIGINT, v VARIANT", enableDeletionVectors="true", columnMapping_mode=mode)

@@ -177,9 +177,9 @@ def test_keys_are_those_of_the_partition_columns_that_are_read(
 def keys_told(spark: SparkSession, query: str) -> int:
     """How many keys Spark is told that the only scan of a query has; 0 if it is told of no partitioning."""
     leaf: Any = spark.sql(query)._jdf.queryExecution().executedPlan().collectLeaves().head()
-    told = leaf.scan().outputPartitioning()
-    assert (told.getClass().getSimpleName() == "KeyGroupedPartitioning") == bool(told.numPartitions())
-    return int(told.numPartitions())
+    partitioning = leaf.scan().outputPartitioning()
+    assert (partitioning.getClass().getSimpleName() == "KeyGroupedPartitioning") == bool(partitioning.numPartitions())
+    return int(partitioning.numPartitions())
 
 
 def test_zeros_of_either_sign_are_one_key(spark: SparkSession, tables: Path, tmp_path: Path) -> None:

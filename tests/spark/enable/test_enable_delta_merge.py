@@ -72,7 +72,7 @@ def base(
         yield path
 
 
-@pytest.mark.parametrize(("statement", "few"), one_in(4, STATEMENTS))
+@pytest.mark.parametrize(("statement", "few"), one_in(9, STATEMENTS))
 def test_c33_few_row_groups_are_read(delta: SparkSession, base: Path, statement: str, few: bool | None) -> None:
     """Where files are written anew, those with a match are read whole once more."""
     with_index, without = change(delta, base, statement)

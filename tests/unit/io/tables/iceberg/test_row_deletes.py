@@ -141,9 +141,9 @@ def test_equality_deletes_are_read_once(indexed: bool, monkeypatch: pytest.Monke
         opened: list[str] = []
         real = row_deletes.open_parquet
 
-        def noted(filesystem: Any, path: str, redacted: str, *listed: Any) -> Any:
+        def noted(filesystem: Any, path: str, redacted: str, **more: Any) -> Any:
             opened.append(redacted)
-            return real(filesystem, path, redacted, *listed)
+            return real(filesystem, path, redacted, **more)
 
         monkeypatch.setattr(row_deletes, "open_parquet", noted)
         plan = sec.prune(made_.table, "k >= 0", strict=True)
