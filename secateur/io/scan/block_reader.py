@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition
+from secateur.io.scan.late_materialization import FilteredRead, OpenedRows, Positioned, RowCondition
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.row_places import FILE, POSITION, places_among
 from secateur.io.scan.small_row_groups import FilePart, matching_rows_of, portions
@@ -90,7 +90,7 @@ class BlockReader:
         """Count the matching and the live rows of each row group of one file."""
         opened = self._opened(blocks)
         for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
-            part = FilePart(blocks, residual, self._conditions[residual], opened, (row_group,), rows)
+            part = FilePart(blocks, residual, self._reads[residual], opened, (row_group,), rows)
             matching = sum(batch.num_rows for batch in self._matching_in(part))
             yield matching, sum(len(positions) for positions, _ in opened.live((row_group,), (), None))
 
@@ -102,7 +102,7 @@ class BlockReader:
                     yield from self._matching_in(part)
                 continue
             for parts in portions(run):
-                matching = matching_rows_of(parts, self.needed, first, self.fields)
+                matching = matching_rows_of(parts)
                 for part, hit in zip(parts, matching.row_groups, strict=True):
                     self._tell(part, hit)
                 yield from matching.batches
@@ -115,14 +115,14 @@ class BlockReader:
             for residual, pairs in groupby(zip(file.residual, file.row_groups, strict=True), itemgetter(0)):
                 for row_groups in opened.together([row_group for _, row_group in pairs], self.needed):
                     rows = opened.selection(row_groups, [rows_of[row_group] for row_group in row_groups])
-                    yield FilePart(file, residual, self._conditions[residual], opened, row_groups, rows)
+                    yield FilePart(file, residual, self._reads[residual], opened, row_groups, rows)
 
     def _matching_in(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         opened, row_groups, rows = part.opened, part.row_groups, part.rows
-        if part.condition is None:
+        if part.read is None:
             yield from (batch for _, batch in opened.live(row_groups, self.fields, rows) if batch.num_rows)
             return
-        hit = yield from opened.matching(row_groups, self.needed, rows, part.condition, self.fields)
+        hit = yield from opened.matching(row_groups, rows, part.read)
         self._tell(part, hit)  # who stops before the end learns nothing
 
     def _tell(self, part: FilePart, hit: frozenset[int]) -> None:
@@ -132,8 +132,13 @@ class BlockReader:
             self.without_match(part.file, part.residual, without)
 
     @cached_property
-    def _conditions(self) -> list[RowCondition | None]:
-        return [None if predicate is None else RowCondition(predicate, self.rows) for predicate in self.residuals]
+    def _reads(self) -> list[FilteredRead | None]:
+        return [None if predicate is None else self._read_by(predicate) for predicate in self.residuals]
+
+    def _read_by(self, predicate: Predicate) -> FilteredRead:
+        condition = RowCondition(predicate, self.rows)
+        names = condition.columns | {field.name for field in self.fields}
+        return FilteredRead(condition, self.fields, [field for field in self.needed if field.name in names])
 
     @cached_property
     def _constant_names(self) -> list[str]:
@@ -151,8 +156,9 @@ class BlockReader:
 
 def _tested_together(part: FilePart) -> frozenset[str] | None:
     """Return the columns of the condition of a part whose rows are tested with those of others; None for any other."""
-    is_tested = part.condition is not None and part.condition.columns and part.is_small
-    return part.condition.columns if part.condition is not None and is_tested else None
+    if part.read is None or not part.read.condition.columns or not part.is_small:
+        return None
+    return part.read.condition.columns
 
 
 def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -56,6 +56,15 @@ class RowCondition:
 
 
 @dataclass(frozen=True)
+class FilteredRead:
+    """What is read of the rows that meet a condition."""
+
+    condition: RowCondition
+    wanted: Sequence[pa.Field]  # what is returned of them
+    fields: Sequence[pa.Field]  # these, and all columns of the condition
+
+
+@dataclass(frozen=True)
 class OpenedRows:
     """The rows of an open file, with the columns that are constant in it."""
 
@@ -82,38 +91,26 @@ class OpenedRows:
         for positions, batch in self.source.positioned(row_groups, self._stored(fields), rows):
             yield positions, self.complete(batch, fields, row_groups, positions) if fields else batch
 
-    def matching(
-        self,
-        row_groups: RowGroups,
-        fields: Sequence[pa.Field],
-        rows: RowSelection | None,
-        condition: RowCondition,
-        wanted: Sequence[pa.Field],
-    ) -> Matches:
-        """Yield the `wanted` fields of the live rows that meet a condition, among the selected rows or all.
+    def matching(self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead) -> Matches:
+        """Yield the live rows that meet a condition, among the selected rows or all.
 
-        `fields` has these and all columns of the condition. At the end, return the row groups that have such a row.
+        At the end, return the row groups that have such a row.
         """
         if not self.source.reader.is_read_whole(row_groups):
-            rows = self.source.pages.may_match(row_groups[0], condition.predicate, rows)
+            rows = self.source.pages.may_match(row_groups[0], read.condition.predicate, rows)
         if rows is not None and not len(rows):
             return frozenset()
-        split = self.split(row_groups, fields, rows, condition, wanted)
+        split = self.split(row_groups, rows, read)
         if split is None:
-            return (yield from self._straight(row_groups, fields, rows, condition, wanted))
-        return (yield from self._late(row_groups, fields, split, rows, condition, wanted))
+            return (yield from self._straight(row_groups, rows, read))
+        return (yield from self._late(row_groups, split, rows, read))
 
     def split(
-        self,
-        row_groups: RowGroups,
-        fields: Sequence[pa.Field],
-        rows: RowSelection | None,
-        condition: RowCondition,
-        wanted: Sequence[pa.Field],
+        self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead
     ) -> tuple[list[pa.Field], list[pa.Field]] | None:
         """Return the columns of a condition, and the stored ones to read after them; None to read all at once."""
-        first = [field for field in fields if field.name in condition.columns]
-        others = [field for field in self._stored(wanted) if field.name not in condition.columns]
+        first = [field for field in read.fields if field.name in read.condition.columns]
+        others = [field for field in self._stored(read.wanted) if field.name not in read.condition.columns]
         few = rows is not None and len(rows) <= FEW_ROWS
         if few or not self._stored(first) or not others or self._is_light(row_groups, others, rows):
             return None
@@ -123,19 +120,12 @@ class OpenedRows:
         """Return whether columns are so few bytes that reading them later would cost more."""
         return self.source.reader.is_light(row_groups, self.source.names(fields), rows)
 
-    def _straight(
-        self,
-        row_groups: RowGroups,
-        fields: Sequence[pa.Field],
-        rows: RowSelection | None,
-        condition: RowCondition,
-        wanted: Sequence[pa.Field],
-    ) -> Matches:
+    def _straight(self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead) -> Matches:
         """Yield the matching rows, reading all columns at once."""
         hit: set[int] = set()
-        names = [field.name for field in wanted]
-        for positions, batch in self.live(row_groups, used(fields, condition, wanted), rows):
-            passed = condition(batch)
+        names = [field.name for field in read.wanted]
+        for positions, batch in self.live(row_groups, read.fields, rows):
+            passed = read.condition(batch)
             if passed.any():
                 hit |= self.row_groups_at(row_groups, positions.compress(passed))
                 yield chosen_of(batch.select(names), passed)
@@ -144,22 +134,20 @@ class OpenedRows:
     def _late(
         self,
         row_groups: RowGroups,
-        fields: Sequence[pa.Field],
         split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
         rows: RowSelection | None,
-        condition: RowCondition,
-        wanted: Sequence[pa.Field],
+        read: FilteredRead,
     ) -> Matches:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
-        names = [field.name for field in wanted if field.name in condition.columns]
-        in_memory = self.source.reader.is_held(row_groups, self.source.names(self._stored(fields)))
+        names = [field.name for field in read.wanted if field.name in read.condition.columns]
+        in_memory = self.source.reader.is_held(row_groups, self.source.names(self._stored(read.fields)))
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
         for positions, batch in self.live(row_groups, first, rows):
-            passing = condition(batch)
+            passing = read.condition(batch)
             if not parts and not in_memory and _hits_most_pages(positions, passing):
-                return (yield from self._straight(row_groups, fields, rows, condition, wanted))
+                return (yield from self._straight(row_groups, rows, read))
             passed.append(positions.compress(passing))
             parts.append(chosen_of(batch.select(names), passing))
         chosen = np.concatenate(passed)
@@ -169,12 +157,12 @@ class OpenedRows:
         for batch in self.at(row_groups, others, chosen):
             begin, given = given, given + batch.num_rows
             if not names:
-                yield self.complete(batch, wanted, row_groups, chosen[begin:given])
+                yield self.complete(batch, read.wanted, row_groups, chosen[begin:given])
                 continue
             texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
             schema = pa.schema([*texts.schema, *batch.schema])
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
-                yield self.complete(part, wanted, row_groups, chosen[begin : begin + part.num_rows])
+                yield self.complete(part, read.wanted, row_groups, chosen[begin : begin + part.num_rows])
                 begin += part.num_rows
         return frozenset(self.row_groups_at(row_groups, chosen))
 
@@ -269,12 +257,6 @@ def chosen_of(batch: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
     if count == len(chosen) or not batch.num_columns:
         return batch.slice(0, count)
     return batch.filter(flags(chosen))
-
-
-def used(fields: Sequence[pa.Field], condition: RowCondition, wanted: Sequence[pa.Field]) -> list[pa.Field]:
-    """Return those fields that are wanted, or that a condition needs."""
-    names = condition.columns | {field.name for field in wanted}
-    return [field for field in fields if field.name in names]
 
 
 def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:

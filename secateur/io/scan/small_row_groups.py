@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.io.parquet.row_group_reader import MOST_TOGETHER
 from secateur.io.parquet.row_selection import RowSelection
-from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition, RowGroups, used
+from secateur.io.scan.late_materialization import FilteredRead, OpenedRows, Positioned, RowCondition, RowGroups
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.ragged import offsets_of
 
@@ -28,7 +28,7 @@ class FilePart:
 
     file: FileBlocks
     residual: int  # an index into the reader's residuals
-    condition: RowCondition | None  # that residual; None: all rows match
+    read: FilteredRead | None  # by that residual; None: all rows match
     opened: OpenedRows
     row_groups: RowGroups
     rows: RowSelection | None  # the selected ones, numbered through the row groups; None: all
@@ -68,17 +68,16 @@ class TestedParts:
     row_groups: tuple[frozenset[int], ...]  # for every part, those that have such a row
 
 
-def matching_rows_of(
-    parts: Sequence[FilePart], fields: Sequence[pa.Field], first: frozenset[str], wanted: Sequence[pa.Field]
-) -> TestedParts:
-    """Read the `wanted` fields of the live rows of parts that meet their conditions, each of which needs the `first`
-    columns, at least one.
+def matching_rows_of(parts: Sequence[FilePart]) -> TestedParts:
+    """Read the live rows of parts that meet their conditions, all of which need the same columns, at least one.
 
-    `fields` has all of these. Where the others have many bytes, they are read of those row groups alone that have such
-    a row.
+    Where columns that no condition needs have many bytes, they are read of those row groups alone that have such a row.
     """
-    looks = [_first_look(part, fields, wanted) for part in parts]
-    names = [field.name for field in fields if field.name in first]
+    read = parts[0].read
+    assert read is not None, "required of the caller"
+    first, wanted = read.condition.columns, read.wanted
+    looks = [_first_look(part) for part in parts]
+    names = [field.name for field in read.fields if field.name in first]
     batches = [batch.select(names) for look in looks for _, batch in look.batches]
     if not batches:
         return TestedParts((), (frozenset(),) * len(parts))
@@ -106,18 +105,18 @@ def matching_rows_of(
 
 def _passed(tested: pa.Table, parts: Sequence[FilePart], begin: Sequence[int]) -> np.ndarray:
     """Return which rows meet the condition of their part; part i has the rows from begin[i] to begin[i + 1]."""
-    conditions = {part.residual: part.condition for part in parts}
-    places: dict[int, list[tuple[int, int]]] = {residual: [] for residual in conditions}
+    reads = {part.residual: part.read for part in parts}
+    places: dict[int, list[tuple[int, int]]] = {residual: [] for residual in reads}
     for part, place in zip(parts, pairwise(begin), strict=True):
         places[part.residual].append(place)
     passed = np.zeros(len(tested), bool)
     for residual, of_condition in places.items():
-        condition = conditions[residual]
-        assert condition is not None, "required of the caller"
+        read = reads[residual]
+        assert read is not None, "required of the caller"
         if len(places) == 1:
-            return _of(condition, tested)
+            return _of(read.condition, tested)
         rows = pa.concat_tables([tested.slice(start, stop - start) for start, stop in of_condition])
-        hits, at = _of(condition, rows.combine_chunks()), 0
+        hits, at = _of(read.condition, rows.combine_chunks()), 0
         for start, stop in of_condition:
             passed[start:stop] = hits[at : at + stop - start]
             at += stop - start
@@ -177,8 +176,8 @@ class _FirstLook:
             begin = end
 
 
-def _first_look(part: FilePart, fields: Sequence[pa.Field], wanted: Sequence[pa.Field]) -> _FirstLook:
-    assert part.condition is not None, "required of the caller"
-    split = part.opened.split(part.row_groups, fields, part.rows, part.condition, wanted)
-    first, later = (used(fields, part.condition, wanted), None) if split is None else split
+def _first_look(part: FilePart) -> _FirstLook:
+    assert part.read is not None, "required of the caller"
+    split = part.opened.split(part.row_groups, part.rows, part.read)
+    first, later = (part.read.fields, None) if split is None else split
     return _FirstLook(part, list(part.opened.live(part.row_groups, first, part.rows)), later)
