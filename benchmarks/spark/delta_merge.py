@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 import secateur as sec
-from benchmarks.results import Kept, Ratio, Result, timed
+from benchmarks.results import Kept, Ratio, Result
 from benchmarks.setting import Setting, index_code
 from benchmarks.spark.delta_lookup import delta_table
-from benchmarks.spark.enabled_sql import SWITCH, enabled
-from benchmarks.spark.merge_sql import KEYS, PLACES, STATEMENTS, bytes_read
+from benchmarks.spark.enabled_sql import enabled
+from benchmarks.spark.merge_sql import KEYS, PLACES, STATEMENTS, MergedTable, measured_merge
 from benchmarks.spark.sessions import delta_session, delta_trouble
 from benchmarks.spark.spark_table import ROW_GROUPS, spark_table
-from benchmarks.timing import race
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +55,7 @@ def keys_delta(setting: Setting) -> Result:
                     spark.createDataFrame(source).createOrReplaceTempView("merged")
                     merge = STATEMENTS[BY_SOURCE].format(table=NAME, key=key)
                     name = f"{length:,} keys {PLACES[key]}, {of_files}"
-                    measured, left = _measured(spark, setting, table.location, name, merge)
+                    measured, left = measured_merge(spark, setting, _delta_table(spark, table.location), name, merge)
                     ratios.extend(measured)
                     kept.append(Kept("Delta", f"MERGE of {name}", "blocks", sizes["blocks"], None, {"secateur": left}))
     return Result(sizes, tuple(ratios), tuple(kept))
@@ -82,38 +81,13 @@ def _named(spark: SparkSession, table: Table, *, vectors: bool) -> Iterator[None
         spark.sql(f"DROP TABLE {NAME}")
 
 
-def _measured(spark: SparkSession, setting: Setting, location: str, name: str, merge: str) -> tuple[list[Ratio], int]:
-    """Times and bytes, and how many row groups are left where rows that match are looked for."""
+def _delta_table(spark: SparkSession, location: str) -> MergedTable:
     version = spark.sql(f"DESCRIBE HISTORY {NAME}").agg({"version": "max"}).collect()[0][0]
 
-    def reset() -> None:
-        spark.sql(f"RESTORE TABLE {NAME} TO VERSION AS OF {version}")
+    def left(earlier: int) -> int:
+        """The row groups that are left where rows that match are looked for."""
+        latest = sec.last_plans(spark)[earlier:]
+        return next(len(read.plan.blocks) for read in latest if read.location == location and read.plan)
 
-    def contender(*, pruned: bool) -> Callable[[], None]:
-        def both() -> None:
-            spark.conf.set(SWITCH, str(pruned).lower())
-            spark.sql(merge)
-            reset()
-
-        return both
-
-    answers, taken, left = [], [], -1
-    for pruned in (True, False):
-        spark.conf.set(SWITCH, str(pruned).lower())
-        before, earlier = bytes_read(spark), len(sec.last_plans(spark))
-        spark.sql(merge)
-        taken.append(bytes_read(spark) - before)
-        if pruned:
-            latest = sec.last_plans(spark)[earlier:]
-            left = next(len(read.plan.blocks) for read in latest if read.location == location and read.plan)
-        answers.append(spark.sql(f"SELECT count(*), sum(hash(*)) FROM {NAME}").collect())
-        reset()
-    if answers[0] != answers[1]:
-        raise AssertionError(f"{name}: {answers[0]} with pruning, {answers[1]} without")
-    ours, theirs = race([contender(pruned=True), contender(pruned=False)], setting.repetitions)
-    reference = "Delta alone, in the same session"
-    ratios = [
-        timed(f"MERGE of {name}, put back after", ours, reference, theirs),
-        Ratio(f"bytes read, {name}", taken[0], "B", reference, taken[1]),
-    ]
-    return ratios, left
+    restore = f"RESTORE TABLE {NAME} TO VERSION AS OF {version}"
+    return MergedTable(NAME, "Delta", lambda: spark.sql(restore), left)

@@ -6,6 +6,7 @@ The table is put back to the same snapshot after every MERGE, so each finds the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,50 +62,64 @@ def keys_spark(setting: Setting) -> Result:
                 for statement_name, statement in STATEMENTS.items():
                     merge = statement.format(table=TABLE, key=key, keys=", ".join(map(str, keys.tolist())))
                     name = f"{length:,} keys {PLACES[key]}, {statement_name}"
-                    measured, left = _measured(spark, setting, data, name, merge)
-                    ratios, kept = [*ratios, *measured], [*kept, left]
+                    measured, left = measured_merge(spark, setting, _iceberg_table(spark, data), name, merge)
+                    ratios.extend(measured)
+                    kept.append(Kept("Iceberg", f"MERGE of {name}", "files", data.files, None, {"secateur": left}))
             spark.sql(f"DROP TABLE {TABLE}")
     sizes = {"rows": data.rows, "files": data.files, "blocks": data.files * ROW_GROUPS, "keys": length}
     return Result(sizes, tuple(ratios), tuple(kept), (trouble,) if trouble else ())
 
 
-def _measured(
-    spark: SparkSession, setting: Setting, data: SparkTable, name: str, merge: str
-) -> tuple[list[Ratio], Kept]:
-    snapshot = java_table(spark, TABLE).currentSnapshot().snapshotId()
+@dataclass(frozen=True)
+class MergedTable:
+    """A table that MERGE statements change."""
+
+    name: str
+    format: str
+    put_back: Callable[[], object]
+    left: Callable[[int], int]  # files or blocks of the plans that follow so many
+
+
+def measured_merge(
+    spark: SparkSession, setting: Setting, table: MergedTable, name: str, merge: str
+) -> tuple[list[Ratio], int]:
+    """Times and bytes of a MERGE with pruning and without, and how much of the table it left."""
 
     def run(*, pruned: bool) -> None:
         spark.conf.set(SWITCH, str(pruned).lower())
         spark.sql(merge)
 
-    def reset() -> None:
-        spark.sql(f"CALL lake.system.rollback_to_snapshot('{TABLE.removeprefix('lake.')}', {snapshot})")
-
     def contender(*, pruned: bool) -> Callable[[], None]:
         def both() -> None:
             run(pruned=pruned)
-            reset()
+            table.put_back()
 
         return both
 
-    answers, taken = [], []
+    answers, taken, left = [], [], -1
     for pruned in (True, False):
         before, earlier = bytes_read(spark), len(sec.last_plans(spark))
         run(pruned=pruned)
         taken.append(bytes_read(spark) - before)
         if pruned:
-            files = _files_left(spark, data, earlier)
-        answers.append(spark.sql(f"SELECT count(*), sum(hash(*)) FROM {TABLE}").collect())
-        reset()
+            left = table.left(earlier)
+        answers.append(spark.sql(f"SELECT count(*), sum(hash(*)) FROM {table.name}").collect())
+        table.put_back()
     if answers[0] != answers[1]:
         raise AssertionError(f"{name}: {answers[0]} with pruning, {answers[1]} without")
     ours, theirs = race([contender(pruned=True), contender(pruned=False)], setting.repetitions)
-    reference = "Iceberg alone, in the same session"
+    reference = f"{table.format} alone, in the same session"
     ratios = [
         timed(f"MERGE of {name}, put back after", ours, reference, theirs),
         Ratio(f"bytes read, {name}", taken[0], "B", reference, taken[1]),
     ]
-    return ratios, Kept("Iceberg", f"MERGE of {name}", "files", data.files, None, {"secateur": files})
+    return ratios, left
+
+
+def _iceberg_table(spark: SparkSession, data: SparkTable) -> MergedTable:
+    snapshot = java_table(spark, TABLE).currentSnapshot().snapshotId()
+    call = f"CALL lake.system.rollback_to_snapshot('{TABLE.removeprefix('lake.')}', {snapshot})"
+    return MergedTable(TABLE, "Iceberg", lambda: spark.sql(call), lambda earlier: _files_left(spark, data, earlier))
 
 
 def _files_left(spark: SparkSession, data: SparkTable, earlier: int) -> int:
