@@ -70,14 +70,11 @@ class Matrix(NamedTuple):
         return self.bands * self.stride
 
 
-def encode_rows(rows: np.ndarray) -> tuple[int, bytes]:
-    """Return the salt and the stored bytes of a uint8 matrix."""
-    salt, parts = encoded_parts(rows)
-    return salt, b"".join(parts)
+def encode_rows(rows: np.ndarray) -> tuple[int, list[bytes | memoryview]]:
+    """Return the salt and the stored bytes of a uint8 matrix, in parts.
 
-
-def encoded_parts(rows: np.ndarray) -> tuple[int, list[bytes | memoryview]]:
-    """As :func:`encode_rows`, but in parts, which share the memory of the rows where these need no padding."""
+    These share the memory of the rows where the rows need no padding.
+    """
     n, width = rows.shape
     rows = np.ascontiguousarray(rows)
     salt = xxhash.xxh3_64_intdigest(rows.data)

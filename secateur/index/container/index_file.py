@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index.container.array_codec import CONSTANT, DTYPES, MOST_EXPANSION, PLAIN, decode, encode
-from secateur.index.container.checked_matrix import Matrix, Range, encoded_parts, read_rows
+from secateur.index.container.checked_matrix import Matrix, Range, encode_rows, read_rows
 
 MAGIC = b"SECATEUR"
 VERSION = 1
@@ -73,7 +73,7 @@ class Writer:
 
     def add_rows(self, name: str, rows: np.ndarray) -> Matrix:
         """Add a uint8 matrix whose rows are read one by one, and which nobody changes until the file is encoded."""
-        salt, parts = encoded_parts(rows)
+        salt, parts = encode_rows(rows)
         n, width = rows.shape
         self.matrices[name] = Matrix(self._append(*parts), n, width, salt)
         return self.matrices[name]

@@ -46,8 +46,8 @@ def random_rows(n: int, width: int, seed: int = 0) -> np.ndarray:
 
 
 def written(rows: np.ndarray) -> tuple[Matrix, File]:
-    salt, data = encode_rows(rows)
-    return Matrix(AT, *rows.shape, salt), File(b"\xaa" * AT + data + b"\xaa" * 40)
+    salt, parts = encode_rows(rows)
+    return Matrix(AT, *rows.shape, salt), File(b"\xaa" * AT + b"".join(parts) + b"\xaa" * 40)
 
 
 shapes = st.tuples(st.sampled_from(ROWS) | st.integers(0, 200), st.sampled_from(WIDTHS) | st.integers(1, 20)).filter(
@@ -246,13 +246,15 @@ def test_a_matrix_of_another_shape_is_noticed(shape: tuple[int, int], change: tu
 def test_the_layout_golden() -> None:
     """Byte by byte: docs/format.md."""
     narrow = random_rows(3, 200)
-    salt, data = encode_rows(narrow)
+    salt, stored = encode_rows(narrow)
+    data = b"".join(stored)
     assert salt == xxhash.xxh3_64_intdigest(narrow.tobytes())
     bands = [narrow[:2].tobytes(), narrow[2:].tobytes() + bytes(200)]
     sums = [xxhash.xxh3_64_intdigest(band, seed=salt + b & 2**64 - 1) for b, band in enumerate(bands)]
     assert data == b"".join(band + sum_.to_bytes(8, "little") for band, sum_ in zip(bands, sums, strict=True))
     wide = random_rows(2, STRIP + 5)
-    salt, data = encode_rows(wide)
+    salt, stored = encode_rows(wide)
+    data = b"".join(stored)
     parts = [wide[r, s * STRIP : (s + 1) * STRIP].tobytes() for r in range(2) for s in range(2)]
     sums = [xxhash.xxh3_64_intdigest(part, seed=salt + i & 2**64 - 1) for i, part in enumerate(parts)]
     assert data == b"".join(part + sum_.to_bytes(8, "little") for part, sum_ in zip(parts, sums, strict=True))

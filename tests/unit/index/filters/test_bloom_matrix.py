@@ -319,8 +319,8 @@ def random_rows(seed: int, width: int, share: float, parts: int) -> Rows:
     cut = len(packed) // parts
     table = []
     for p in range(parts):
-        salt, data = checked_matrix.encode_rows(packed[p * cut : (p + 1) * cut])
-        store.put(f"filters/{p}", b"before  " + data)
+        salt, stored = checked_matrix.encode_rows(packed[p * cut : (p + 1) * cut])
+        store.put(f"filters/{p}", b"before  " + b"".join(stored))
         table.append((0, p * cut, cut, p, 8, salt - (1 << 64) if salt >= 1 << 63 else salt))
     run = [np.array([number]) for number in (0, 0, ROWS_CLASS, 0, 8 * width)]
     sizes = np.array([store.size(name) for name in store.data])
