@@ -26,13 +26,12 @@ from secateur.pruning.functions.json_text import (
     OnlySparkKnows,
     has_surrogates,
     is_beyond_limits,
+    known_values,
     substrings_of,
 )
-from secateur.pruning.functions.text_kernels import only
 from secateur.pruning.functions.types import INTEGERS
 from secateur.pruning.interval import Argument, Function, Interval, OnRows, RowValues, of_zones
 from secateur.pruning.predicate.patterns.substrings import Alternatives
-from secateur.pruning.rows.arrow_texts import is_utf8
 
 
 def _from_json_field(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
@@ -81,15 +80,7 @@ RULES = {"from_json_field": _from_json_field}
 
 def fields_of(texts: pa.Array, schema: Schema, names: Sequence[str], type_: pa.DataType) -> RowValues:
     """Return the values of a field of every JSON text."""
-    known = is_utf8(texts)
-    values: list[Any] = []
-    for row, text in enumerate(only(known, texts).to_pylist()):
-        try:
-            values.append(None if text is None else _value_in(text, schema, names))
-        except OnlySparkKnows:
-            values.append(None)
-            known[row] = False
-    return RowValues(pa.array(values, type_), ~known)
+    return known_values(texts, lambda text: _value_in(text, schema, names), type_)
 
 
 def _value_in(text: str, schema: Schema, names: Sequence[str]) -> Any:

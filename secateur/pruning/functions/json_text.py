@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -90,15 +90,20 @@ RULES = {"get_json_object": _get_json_object}
 
 def values_at(texts: pa.Array, path: Sequence[Step]) -> RowValues:
     """Return the value at a path into every JSON text."""
+    return known_values(texts, lambda text: _value_in(text, path), pa.string())
+
+
+def known_values(texts: pa.Array, value_in: Callable[[str], Any], type_: pa.DataType) -> RowValues:
+    """Return what is in every JSON text; unknown where `value_in` raises OnlySparkKnows."""
     known = is_utf8(texts)
-    values: list[str | None] = []
+    values: list[Any] = []
     for row, text in enumerate(only(known, texts).to_pylist()):
         try:
-            values.append(None if text is None else _value_in(text, path))
+            values.append(None if text is None else value_in(text))
         except OnlySparkKnows:
             values.append(None)
             known[row] = False
-    return RowValues(pa.array(values, pa.string()), ~known)
+    return RowValues(pa.array(values, type_), ~known)
 
 
 def _value_in(text: str, path: Sequence[Step]) -> str | None:
