@@ -101,15 +101,19 @@ class MappedFile(ImmutableFile):
 
     def _absent_variant(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of values at a path into a VARIANT that the file lacks: NULL, as far as that is known."""
-        ids = self.view.ids[path]
-        if self.view.from_partitions.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
-            return zonemap.all_null(ordered_kind(type_), self.row_count)
-        return zonemap.unknown(ordered_kind(type_), len(self.row_count))
+        kind = ordered_kind(type_)
+        if self._has_no_other_source(self.view.ids[path]):
+            return zonemap.all_null(kind, self.row_count)
+        return zonemap.unknown(kind, len(self.row_count))
+
+    def _has_no_other_source(self, ids: Sequence[int]) -> bool:
+        """Return whether no default and no partition gives the values of columns with these ids."""
+        return self.view.from_partitions.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids)
 
     def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """Return the zone map of a column that the file lacks: NULL, unless a default or partition may give a value."""
         kind, ids = ordered_kind(type_), self.view.ids[path]
-        if self.view.from_partitions.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
+        if self._has_no_other_source(ids):
             return zonemap.all_null(kind, self.row_count)
         if len(ids) > 1 or ids[0] in self.view.from_partitions:
             return zonemap.unknown(kind, len(self.row_count))
