@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.chunk_locations import ColumnLocations
+from secateur.io.parquet.file_metadata import MAGIC
 from secateur.io.parquet.footer import Footer, footer_of, read_footer
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.thrift import MalformedThrift
@@ -21,7 +22,7 @@ from secateur.io.parquet.thrift_encoding import without_file_paths
 
 KnownLocations: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
 
-_MAGIC, _LENGTH = b"PAR1", 4  # bytes of the footer's length
+_LENGTH = 4  # bytes of the footer's length
 EXPANSION = 2  # uncompressed bytes per compressed byte, about
 MOST_CHOICES = 64  # of columns, whose leaves are kept
 
@@ -122,7 +123,7 @@ class GivenFooter:
 
     def known(self) -> KnownFooter:
         """Return what is known by it. Raises InvalidParquet, an error of pyarrow."""
-        reader = pq.ParquetFile(pa.BufferReader(_MAGIC + self.data))
+        reader = pq.ParquetFile(pa.BufferReader(MAGIC + self.data))
         return KnownFooter(reader.metadata, reader.reader.column_paths, _footer=footer_of(self.data, self.size))
 
 
@@ -134,12 +135,12 @@ def end_of_file(metadata: pq.FileMetaData) -> bytes:
     """
     sink = pa.BufferOutputStream()
     metadata.write_metadata_file(sink)
-    data = sink.getvalue().to_pybytes()[len(_MAGIC) :]
+    data = sink.getvalue().to_pybytes()[len(MAGIC) :]
     try:
-        footer = without_file_paths(data[: -len(_MAGIC) - _LENGTH])
+        footer = without_file_paths(data[: -len(MAGIC) - _LENGTH])
     except MalformedThrift as error:
         raise InvalidParquet(f"the footer is malformed: {error}") from None
-    return footer + len(footer).to_bytes(_LENGTH, "little") + _MAGIC
+    return footer + len(footer).to_bytes(_LENGTH, "little") + MAGIC
 
 
 def among(names: Sequence[str], columns: Sequence[str]) -> list[str]:

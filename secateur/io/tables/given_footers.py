@@ -34,30 +34,25 @@ class OpenWithFooters:
 
 def by_path(footers: Footers) -> dict[str, pq.FileMetaData]:
     """Return footers by the path that was given, or that the metadata has. Raises InvalidOption."""
-    if isinstance(footers, Mapping):
-        named = dict(footers)
-    else:
-        named = {}
-        for metadata in footers:
-            path = _path_within(metadata)
-            if not path:
-                raise InvalidOption(
-                    "footers has metadata that does not name its file: give a dictionary by path, or call "
-                    "set_file_path() on it"
-                )
-            named[path] = metadata
-    wrong = next((value for value in named.values() if not isinstance(value, pq.FileMetaData)), None)
-    if wrong is not None:
-        raise InvalidOption(f"footers has a {type(wrong).__name__} instead of a pyarrow.parquet.FileMetaData")
-    return named
+    if not isinstance(footers, Mapping):
+        return {_path_within(_checked(metadata)): metadata for metadata in footers}
+    return {path: _checked(metadata) for path, metadata in footers.items()}
 
 
-def _path_within(metadata: object) -> str:
+def _checked(metadata: object) -> pq.FileMetaData:
     if not isinstance(metadata, pq.FileMetaData):
         raise InvalidOption(f"footers has a {type(metadata).__name__} instead of a pyarrow.parquet.FileMetaData")
-    if not metadata.num_row_groups or not metadata.num_columns:
-        return ""
-    return str(metadata.row_group(0).column(0).file_path)
+    return metadata
+
+
+def _path_within(metadata: pq.FileMetaData) -> str:
+    has_columns = metadata.num_row_groups and metadata.num_columns
+    path = metadata.row_group(0).column(0).file_path if has_columns else ""
+    if not path:
+        raise InvalidOption(
+            "footers has metadata that does not name its file: give a dictionary by path, or call set_file_path() on it"
+        )
+    return str(path)
 
 
 def opens_with(table: TableSnapshot, listing: Listing, footers: ByPath) -> OpenWithFooters:
