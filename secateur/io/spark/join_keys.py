@@ -35,17 +35,16 @@ def keys_of_frame(frame: DataFrame, names: Sequence[str], *, null_safe: bool) ->
     Spark computes either. The columns of the keys are called by their positions in `names`. Raises UnsupportedPredicate
     for texts with a collation: of those that are equal by it, DISTINCT keeps one, and rows of the others would be lost.
     """
-    collated = [field.name for field in frame.select(*map(quoted_name, names)).schema.fields if _has_collation(field)]
+    chosen = frame.select(*(col(quoted_name(name)).alias(str(i)) for i, name in enumerate(names))).distinct()
+    collated = [name for name, field in zip(names, chosen.schema.fields, strict=True) if _has_collation(field)]
     if collated:
         raise UnsupportedPredicate(
             f"{', '.join(collated)} of the keys has a collation: to compare bytes, cast to STRING COLLATE UTF8_BINARY"
         )
-    chosen = frame.select(*(col(quoted_name(name)).alias(str(i)) for i, name in enumerate(names))).distinct()
     keys = arrow_of(chosen.limit(MOST_KEYS + 1))
     if keys.num_rows <= MOST_KEYS:
         return JoinKeys(keys, null_safe)
-    ordered = [kind_of(key.type) is not None for key in keys.schema]
-    intervals = (_intervals(chosen, str(i)) if is_ordered else None for i, is_ordered in enumerate(ordered))
+    intervals = (None if kind_of(key.type) is None else _intervals(chosen, key.name) for key in keys.schema)
     return ManyKeys(tuple(intervals), null_safe, chosen)
 
 
