@@ -149,7 +149,7 @@ def _of_all(scan: PlannedScan, asked: Sequence[Aggregate], live: np.ndarray) -> 
         answered, (result,) = by_statistics([aggregate], blocks, live)
         left = np.flatnonzero(~answered)
         if len(left):
-            done, others = answered_in_order(scan, [aggregate], left)
+            done, others = answered_in_order(scan, [aggregate], left, MOST_DELETE_BYTES)
             if len(done) < len(left):
                 return np.zeros(len(blocks), bool), [call.of_no_rows for call in asked]
             result = combined(aggregate, result, *others)
@@ -167,7 +167,7 @@ def _of_some(
     answered, results = by_statistics(asked, scan.survivors.blocks, live, left_out)
     wanted = np.flatnonzero(~answered)
     for _ in range(2):  # the second time without those that are read with others
-        done, others = answered_in_order(scan, asked, wanted)
+        done, others = answered_in_order(scan, asked, wanted, MOST_DELETE_BYTES)
         both = answered.copy()
         both[done] = True
         fitting = left_out(both)
