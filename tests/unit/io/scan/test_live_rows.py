@@ -56,7 +56,7 @@ def test_no_deleted_row_counts(
 
 
 @takes_seconds
-@examples(150)
+@examples(60)
 @given(
     histories(),
     st.sampled_from(["k > 0", "k BETWEEN -2 AND 3", "k IN (1, -5) OR s < 'b'", "s = 'a' AND k < 4", "k IS NOT NULL"]),
