@@ -26,7 +26,8 @@ from benchmarks.planning.planning import plan_synthetic
 from benchmarks.planning.repeat import repeat
 from benchmarks.planning.scale import plan_nothing_pruned, plan_range
 from benchmarks.planning.scale_cold import plan_cold, plan_memory
-from benchmarks.planning.scale_shapes import plan_clustered, plan_in_100k, plan_threads
+from benchmarks.planning.scale_shapes import plan_clustered, plan_in_100k
+from benchmarks.planning.threads import plan_threads
 from benchmarks.planning.top_n import topn_clustered, topn_filtered, topn_unclustered
 from benchmarks.planning.tune import tune
 from benchmarks.pruning_rates import pruning_rates
@@ -111,7 +112,7 @@ WORKLOADS = (
     Workload("plan_in_100k", "prune(): an IN list of 100,000 keys against 1M blocks, warm", plan_in_100k),
     Workload("keys_1m", "prune(): a million join keys, and as many pairs, against 1M blocks, warm", keys_1m),
     Workload("keys_merge", "prune(): 100,000 join keys against 20M blocks, clustered and not, warm", keys_merge),
-    Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
+    Workload("plan_threads", "prune(): 1, 2, 4 threads and 2 processes, 1M and 2,000 blocks", plan_threads),
     Workload("topn_clustered", "prune(): the newest ten rows of 20M blocks by the sort key, warm", topn_clustered),
     Workload("topn_unclustered", "prune(): the ten greatest of an unclustered column, 1M blocks", topn_unclustered),
     Workload("topn_filtered", "the newest ten log lines of a kind, beside DuckDB, DataFusion and Spark", topn_filtered),

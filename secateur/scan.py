@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, overload
 
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.planning import plan_scan
-from secateur.io.scan.read_path import choose_read_path
 
 if TYPE_CHECKING:
     import datafusion
@@ -149,6 +148,8 @@ class Scan(PlannedScan):
             Also list, for every conjunct, which structures exist, how many of all blocks each leaves if used without
             the others, and what is missing, given as the argument that creates it.
         """
+        from secateur.io.scan.read_path import choose_read_path
+
         report, read_path = super().explain(format), choose_read_path(self)
         if format == "json":
             more = {"explanation": asdict(self.explanation)} if verbose else {}

@@ -1,9 +1,6 @@
-"""prune() over a million blocks, warm: a range on the sort key, a long IN list, many threads at once."""
+"""prune() over a million blocks, warm: a range on the sort key, a long IN list."""
 
 from __future__ import annotations
-
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -13,26 +10,20 @@ from benchmarks.planning.scale_tables import (
     BLOCKS,
     MANY_BLOCKS,
     ScaleTable,
-    by_numpy,
     changing,
-    in_sql,
     numbers,
-    ranges,
     require_equal,
     scale_table,
 )
 from benchmarks.planning.synthetic import EPOCH, MINUTE, SPACE
 from benchmarks.results import Kept, Ratio, Result, against, timed
 from benchmarks.setting import Setting
-from benchmarks.timing import Contender, Timing, race
-from secateur.scan import Scan
+from benchmarks.timing import Contender, race
 
 CLUSTERED_SECONDS = {BLOCKS: 0.001, MANY_BLOCKS: 0.002}
 GROWTH_GOAL = 2.0  # of the time, from a million blocks to twenty
 MINUTES = 10  # of the range on the sort key
 KEYS, KEYS_SECONDS = 100_000, 0.05  # of the IN list
-THREADS = (1, 2, 4)
-PLANS = 16  # per sample and number of threads
 
 
 def plan_clustered(setting: Setting) -> Result:
@@ -102,31 +93,3 @@ def plan_in_100k(setting: Setting) -> Result:
 def searched(lower: np.ndarray, upper: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """The blocks between whose bounds a key lies."""
     return np.flatnonzero(np.searchsorted(keys, upper, side="right") > np.searchsorted(keys, lower, side="left"))
-
-
-def plan_threads(setting: Setting) -> Result:
-    """Plans of one table by several threads at once; every plan of the last repetition is compared with numpy's."""
-    table = scale_table(setting, BLOCKS)
-    bounds, calls = table.bounds(), count()
-    answers: dict[int, list[tuple[int, Scan]]] = {}
-    pools = {threads: ThreadPoolExecutor(threads) for threads in THREADS}
-
-    def plan(call: int) -> tuple[int, Scan]:
-        return call, table.prune(in_sql(ranges(call)))
-
-    def ask(threads: int) -> None:
-        answers[threads] = list(pools[threads].map(plan, [next(calls) for _ in range(PLANS)]))
-
-    timings = race([lambda threads=threads: ask(threads) for threads in THREADS], setting.repetitions)  # type: ignore[misc]
-    for pool in pools.values():
-        pool.shutdown()
-    for threads, plans in answers.items():
-        for call, scan in plans:
-            require_equal(numbers(scan), by_numpy(bounds, ranges(call)), f"{threads} threads")
-    per_plan = [Timing(tuple(sample / PLANS for sample in timing.samples)) for timing in timings]
-    rates = ", ".join(f"{threads} threads {1 / t.seconds:,.0f}" for threads, t in zip(THREADS, per_plan, strict=True))
-    ratios = [
-        timed(f"seconds per plan, {threads} threads at once", timing, "one thread", per_plan[0])
-        for threads, timing in zip(THREADS[1:], per_plan[1:], strict=True)
-    ]
-    return Result({"blocks": len(table), "plans": PLANS}, tuple(ratios), notes=(f"plans per second: {rates}",))

@@ -44,6 +44,10 @@ class ExactRows:
     rows: RowRanges
     is_exact: np.ndarray  # bool of shape (n,)
 
+    def within(self, other: ExactRows) -> ExactRows:
+        """Return the rows that are among others too."""
+        return ExactRows(intersection(self.rows, other.rows), self.is_exact & other.is_exact)
+
     def has(self, block: np.ndarray, row: np.ndarray) -> np.ndarray:
         """Return which rows of these blocks are among them: bool."""
         behind = np.repeat(np.arange(len(self.rows.offsets) - 1) << ROW_BITS, np.diff(self.rows.offsets))

@@ -106,6 +106,14 @@ def union(a: RowRanges, b: RowRanges) -> RowRanges:
     return _by_block(*_merged(start, stop), len(a.offsets) - 1)
 
 
+def complement(ranges: RowRanges, row_count: np.ndarray) -> RowRanges:
+    """Return the rows of every block that are in none of its ranges, which ascend without overlap."""
+    (start, stop), (begin, end) = _numbered(ranges), _numbered(whole_blocks(row_count))
+    starts, stops = (np.sort(np.concatenate(sides)) for sides in ((begin, stop), (start, end)))
+    is_left = stops > starts
+    return _by_block(starts[is_left], stops[is_left], len(row_count))
+
+
 def coarsened(ranges: RowRanges, least: np.ndarray) -> RowRanges:
     """Join ranges of a block that are less than so many rows apart: int64 of shape (n_blocks,)."""
     block = np.repeat(np.arange(len(ranges.offsets) - 1), np.diff(ranges.offsets))

@@ -1,4 +1,4 @@
-"""count(DISTINCT column) of plain queries by ordered postings: Spark's answer, and no row group is read, or all are.
+"""Counts, different values and ends of plain queries by ordered postings: Spark's answer, and no row group is read.
 
 Classes C48 (blocks whose values are unknown are read), C59 (a value of several blocks counts once, NULL for nothing).
 """
@@ -67,6 +67,12 @@ KNOWN = [
     "SELECT count(DISTINCT user) * 2 + count(DISTINCT user) AS n FROM {} WHERE day = DATE'1970-01-03'",
     "SELECT count(DISTINCT u) FROM (SELECT user AS u, upper(name) AS n FROM {})",
     "SELECT count(DISTINCT day) FROM {} WHERE id >= 100",
+    "SELECT min(price), max(price) FROM {} WHERE price BETWEEN 0.11 AND 0.61",
+    "SELECT count(*), count(user), min(user), max(price) FROM {} WHERE user BETWEEN 7 AND 90 OR price = 0.5",
+    "SELECT min(f), max(f) FROM {} WHERE f > 1",  # NaN is the greatest
+    "SELECT max(f) - count(f) AS n FROM {} WHERE user < 60 AND f < -1 HAVING count(*) > 0",
+    "SELECT count(*), min(user) FROM {} WHERE user = 10 AND price > 900",  # of no rows
+    "SELECT min(p) + 1 AS n FROM (SELECT price AS p, user FROM {}) WHERE user IN (3, 4, 77) AND p > 0.1",
 ]
 READ = [
     "SELECT count(DISTINCT user) FROM {} WHERE long > '30'",  # a part of a row group, which no postings tell
@@ -90,6 +96,39 @@ def test_no_row_group_is_read(spark: SparkSession, root: str, view: str) -> None
         assert answer(spark, query.format(view), pruned=True) == answer(spark, query.format("ev"), pruned=False), query
         assert pruning(spark.sql(query.format(view))) == [f"0 of {BLOCKS}"], query
     assert "statistics answer for 30" in plan_of(spark.sql(f"SELECT count(DISTINCT user) FROM {view}"))
+
+
+def test_several_are_answered_in_one_query(spark: SparkSession, root: str) -> None:
+    count = "(SELECT count(*) FROM ev WHERE user > 50)"
+    for query in (
+        f"SELECT {count} AS a, min(price), max(price) FROM ev WHERE price > 0.3",
+        "SELECT n, count(*) FROM (SELECT max(user) AS n FROM ev WHERE price < 0.2) GROUP BY n",
+        "SELECT min(user) FROM ev WHERE user > 9 UNION ALL SELECT max(user) FROM ev WHERE user < 99",
+    ):
+        assert answer(spark, query, pruned=True) == answer(spark, query, pruned=False), query
+        assert set(pruning(spark.sql(query))) == {f"0 of {BLOCKS}"}, query
+
+
+ENDS = [f"{call}({name})" for call in ("count", "min", "max") for name in ("id", "user", "price", "long")]
+ENDS += ["count(f)", "min(f) + 0.0", "max(f) + 0.0"]  # a zero of either sign may be the least
+LEAVES = ["user > {}", "user BETWEEN 20 AND {}", "f >= {}", "f <= -1", "f = 0", "price < {} / 100", "id > {}"]
+LEAVES += ["user IS NOT NULL", "f IN ({}, -2, double('NaN'))", "long > '{}'", "user IS NULL"]
+
+
+@examples(60, shrink=False)
+@given(
+    st.lists(st.sampled_from(["count(*)", *ENDS, "sum(user)"]), min_size=1, max_size=3, unique=True),
+    st.lists(st.tuples(st.sampled_from(LEAVES), st.integers(-3, 120)), min_size=1, max_size=3),
+    st.sampled_from([" AND ", " OR "]),
+    st.sampled_from(["", " HAVING count(*) > 20"]),
+)
+def test_ends_and_counts_of_any_condition(
+    spark: SparkSession, root: str, calls: list[str], leaves: list[tuple[str, int]], word: str, having: str
+) -> None:
+    """C35, C59: with parts of row groups, of values with NULL, NaN and zeros of either sign."""
+    where = word.join(text.format(number) for text, number in leaves)
+    query = f"SELECT {', '.join(calls)} FROM ev WHERE {where}{having}"
+    assert answer(spark, query, pruned=True) == answer(spark, query, pruned=False), query
 
 
 def test_others_are_read(spark: SparkSession, root: str) -> None:

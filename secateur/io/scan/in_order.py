@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from secateur.errors import IndexFault
+from secateur.io.scan.live_rows import rows_alive
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.pruning.aggregates.answers import COUNT, Aggregate, Result
 from secateur.pruning.aggregates.in_order import Doubts
@@ -40,19 +41,20 @@ class CountedPlan(Protocol):
 
 
 def answered_in_order(
-    plan: CountedPlan, asked: Sequence[Aggregate], wanted: np.ndarray
+    plan: CountedPlan, asked: Sequence[Aggregate], wanted: np.ndarray, most_bytes: float = np.inf
 ) -> tuple[np.ndarray, list[Result]]:
     """Return those of some blocks, by ascending positions, that need not be read, and the aggregates over them.
 
+    Deleted positions are read of files that have some, unless their delete files have more than so many bytes.
     An index that cannot be read, or contradicts itself, answers for none: a plan needs no index once it is made.
     """
     answer: tuple[np.ndarray, list[Result]] = (np.zeros(0, np.int64), [])
     catalog, touched, blocks = plan.opened.catalog, plan.opened.listing.touched, plan.survivors.blocks
     if not catalog.keeps_order or not len(wanted):
         return answer
-    is_live = np.ones(len(blocks), bool) if touched is None else ~touched[blocks.file]
+    alive = rows_alive(plan, wanted, most_bytes)
     is_all = touched is None and plan.limit is None and not plan.is_part
-    doubts = Doubts(plan.predicate, plan.residuals, blocks, is_live, plan.complete_blocks, is_all, catalog)
+    doubts = Doubts(plan.predicate, plan.residuals, blocks, alive, plan.complete_blocks, is_all, catalog)
     reasons: list[str] = []
     try:
         answer = doubts.answered(asked, wanted)

@@ -7,7 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.pruning.stages.deletes import deleted_rows
+from secateur.pruning.ordered_values import ExactRows
+from secateur.pruning.row_ranges import complement, rows_of_blocks
+from secateur.pruning.stages.deletes import deleted_places, deleted_rows
 from secateur.pruning.stages.survivors import Survivors
 
 
@@ -33,18 +35,40 @@ def live_rows(plan: PrunedPlan, most_bytes: float = np.inf) -> np.ndarray:
     Deleted positions are read, for files with a block whose rows all match, unless their delete files have more than so
     many bytes. Where rows are deleted by their values, blocks have to be read.
     """
-    blocks, listing, files = plan.survivors.blocks, plan.opened.listing, plan.opened.catalog.files
-    live = complete_rows(plan)
+    blocks, live = plan.survivors.blocks, complete_rows(plan)
     deleted_from = np.flatnonzero((live < 0) & plan.survivors.fully_matching)
-    touched = np.unique(blocks.file[deleted_from])
+    counted, positions = _positions(plan, deleted_from, most_bytes)
+    if len(counted):
+        among = blocks.take(counted)
+        live[counted] = among.row_count - deleted_rows(plan.opened.catalog, among, positions)
+    return live
+
+
+def rows_alive(plan: PrunedPlan, wanted: np.ndarray, most_bytes: float = np.inf) -> ExactRows | None:
+    """Return which rows are not deleted; None if no row of the table is.
+
+    They are known of the files without deletes, and of the `wanted` blocks, by ascending positions, whose deleted rows
+    are known as in :func:`live_rows`.
+    """
+    blocks, touched = plan.survivors.blocks, plan.opened.listing.touched
+    if touched is None:
+        return None
+    is_known = ~touched[blocks.file]
+    known, positions = _positions(plan, wanted[~is_known[wanted]], most_bytes)
+    is_known[known] = True
+    block, row = deleted_places(plan.opened.catalog, blocks.take(known), positions) if len(known) else (known, known)
+    deleted = rows_of_blocks(known[block], row, blocks.row_count, ~is_known)
+    return ExactRows(complement(deleted, blocks.row_count), is_known)
+
+
+def _positions(plan: PrunedPlan, blocks: np.ndarray, most_bytes: float) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """Return those of some blocks whose deleted rows are all named by positions, and these, by the file."""
+    file, listing = plan.survivors.blocks.file[blocks], plan.opened.listing
+    touched = np.unique(file)
     touched = touched[~listing.deleted_by_value(touched)] if len(touched) else touched
     if not len(touched) or listing.delete_counts(touched).applied_bytes > most_bytes:
-        return live
-    positions = files.deleted(touched, touched)
+        return blocks[:0], {}
+    positions = plan.opened.catalog.files.deleted(touched, touched)
     if positions is None:
-        return live
-    counted = deleted_from[np.isin(blocks.file[deleted_from], touched)]
-    among = blocks.take(counted)
-    deleted = deleted_rows(plan.opened.catalog, among, dict(zip(touched.tolist(), positions, strict=True)))
-    live[counted] = among.row_count - deleted
-    return live
+        return blocks[:0], {}
+    return blocks[np.isin(file, touched)], dict(zip(touched.tolist(), positions, strict=True))

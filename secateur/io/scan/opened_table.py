@@ -22,7 +22,6 @@ from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.recognition import recognised
-from secateur.io.tables.formats import history_of
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
 from secateur.io.tables.partitions import overlapping
@@ -120,6 +119,8 @@ def open_snapshot_of(
         raise TableNotFound(f"{table.location} holds no Parquet file")
     newer, others, asked = None, None, listing
     if since is not None:
+        from secateur.io.tables.formats import history_of  # seldom needed
+
         new = history_of(table).new_files(since, listing)
         newer = Since(since, len(new.ordinals), len(listing.size))
         listing, others = listing.take(new.ordinals), listing

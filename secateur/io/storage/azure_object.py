@@ -7,7 +7,9 @@ pyarrow looks too. Others that pyarrow finds (of ``az login``, of the machine) h
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -18,6 +20,7 @@ from secateur.io.storage.object_client import StoredObject, options_for
 ACCOUNT_KEY, SAS_TOKEN = "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN"  # as other libraries name them
 _PRINCIPAL = {"tenant_id": "AZURE_TENANT_ID", "client_id": "AZURE_CLIENT_ID"}
 _CLIENT_SECRET, _TOKEN_FILE = "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"
+_KINDS = "AZURE_TOKEN_CREDENTIALS"  # which credentials Azure's client tries; "prod" is all but those of `az login`
 _GIVEN = ("account_key", "sas_token", "client_id", "client_secret", "tenant_id")
 
 
@@ -45,6 +48,22 @@ def with_key_of_environment(filesystem: pafs.FileSystem) -> pafs.FileSystem:
         return make({**settings, "account_key": key})
     token = os.environ.get(SAS_TOKEN)
     return make({**settings, "sas_token": token.lstrip("?")}) if token else filesystem
+
+
+@contextmanager
+def only_installed_credentials() -> Iterator[None]:
+    """Keep Azure's client, if it is created meanwhile, from running `az` where that is not installed.
+
+    The shell would print that it is not there, once for every attempt, before the error that says what to do.
+    """
+    if _KINDS in os.environ or shutil.which("az"):
+        yield
+        return
+    os.environ[_KINDS] = "prod"
+    try:
+        yield
+    finally:
+        os.environ.pop(_KINDS, None)
 
 
 def _endpoint(settings: Mapping[str, Any]) -> str:

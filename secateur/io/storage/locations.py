@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound
-from secateur.io.storage.azure_object import with_key_of_environment
+from secateur.io.storage.azure_object import only_installed_credentials, with_key_of_environment
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import S3, cannot_open, redacted_location
 from secateur.io.storage.transfer import received, sent
@@ -99,7 +99,8 @@ def _filesystem(location: str) -> pafs.FileSystem:
 def _opened(location: str) -> tuple[pafs.FileSystem, str]:
     """Make the filesystem of a URI; return it, and the path there. Raises TableNotFound."""
     try:
-        filesystem, path = pafs.FileSystem.from_uri(_S3_OF_HADOOP.sub("s3://", location))
+        with only_installed_credentials():
+            filesystem, path = pafs.FileSystem.from_uri(_S3_OF_HADOOP.sub("s3://", location))
     except (pa.ArrowException, OSError, ValueError) as error:
         scheme = location.partition("://")[0].lower()
         needs = _NEEDS_HADOOP if scheme in _HOSTS else _NEEDS_ACCOUNT if scheme in _AZURE else ""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.parquet.parquet_file import ParquetFile
-from secateur.io.parquet.row_group_reader import RowGroupReader, StoredRows
-from secateur.io.parquet.row_selection import RowSelection
-from secateur.io.tables.page_filter import PagePruner
 from secateur.ragged import offsets_of
+
+if TYPE_CHECKING:
+    from secateur.io.parquet.parquet_file import ParquetFile
+    from secateur.io.parquet.row_group_reader import RowGroupReader, StoredRows
+    from secateur.io.parquet.row_selection import RowSelection
+    from secateur.io.tables.page_filter import PagePruner
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 Soundness
 ---------
-All rows of the blocks answered for are live. Those on which the predicate is TRUE are known exactly
-(:mod:`secateur.pruning.ordered_values`), and so are the values that they have in the aggregated column, NULL being the
-absence of an entry. So an aggregate over these entries is the one over the rows.
+Of the blocks answered for, the rows that are not deleted are known exactly, and so are those on which the predicate is
+TRUE (:mod:`secateur.pruning.ordered_values`): the rows in both count. Known exactly too are the values that they have
+in the aggregated column, NULL being the absence of an entry. So an aggregate over these entries is the one over the
+rows.
 
 The values of a whole segment in the ranges of a predicate are counted by the places where the ranges begin and end.
 That is the count over the blocks in doubt if, of the other blocks of the segment, the pruned ones have no such value,
@@ -64,7 +65,7 @@ class Doubts:
     predicate: Predicate
     residuals: Residuals
     blocks: Blocks
-    is_live: np.ndarray  # bool of shape (n,): the block has no deleted row
+    alive: ExactRows | None  # the rows that are not deleted; None: all
     complete: np.ndarray  # bool of shape (n,): it is live, and all of its rows match
     is_all: bool  # no live block that holds a match is missing, and no row of any file is deleted
     catalog: Catalog
@@ -76,7 +77,8 @@ class Doubts:
         """
         if not asked or any(aggregate.function not in (COUNT, DISTINCT, *EXTREMES) for aggregate in asked):
             return _NONE
-        wanted = wanted[self.is_live[wanted]]
+        if self.alive is not None:
+            wanted = wanted[self.alive.is_exact[wanted]]
         if self._is_whole:
             return self._of_group(asked, self.predicate, wanted)
         positions, results = [np.zeros(0, np.int64)], [aggregate.of_no_rows for aggregate in asked]
@@ -118,12 +120,12 @@ class Doubts:
         """Return how an aggregate is answered over blocks among some; None where it is not."""
         column = aggregate.field or _compared(residual)
         if column is None:
-            rows = None if residual is None else self._rows(residual)
+            rows = self._alive_within(residual)
             if rows is None:
                 return KnownCounts(self.blocks.row_count) if residual is None else None
             return KnownCounts(np.where(rows.is_exact, rows.rows.row_counts, -1))
         ranges, rest = split(residual, column)
-        rows = None if rest is None else self._rows(rest)
+        rows = self._alive_within(rest)
         segments = self._segments(column)
         if not segments or (rest is not None and rows is None):
             return None
@@ -136,6 +138,16 @@ class Doubts:
                 return _Count(chosen, self.complete if is_plain else None)
             case _:
                 return _Distinct(aggregate, chosen)
+
+    def _alive_within(self, predicate: Predicate | None) -> ExactRows | None:
+        """Return the rows on which a predicate is TRUE, None being TRUE, without deleted ones.
+
+        None where that is not known, and where all rows count.
+        """
+        rows = None if predicate is None else self._rows(predicate)
+        if self.alive is None or (predicate is not None and rows is None):
+            return rows
+        return self.alive if rows is None else rows.within(self.alive)
 
     def _rows(self, predicate: Predicate) -> ExactRows | None:
         if predicate not in self._known_rows:

@@ -10,7 +10,7 @@ import numpy as np
 from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.statistics import Blocks, Catalog
-from secateur.ragged import offsets_of
+from secateur.ragged import offsets_of, spread
 
 
 def has_deletes(query: Query) -> bool:
@@ -60,6 +60,22 @@ def deleted_rows(catalog: Catalog, blocks: Blocks, positions: Mapping[int, np.nd
         rows = positions[int(file[of_file[0]])]
         counts[of_file] = np.searchsorted(rows, begin + blocks.row_count[of_file]) - np.searchsorted(rows, begin)
     return counts
+
+
+def deleted_places(
+    catalog: Catalog, blocks: Blocks, positions: Mapping[int, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the block and the row in it of every deleted row of some blocks, as in :func:`deleted_rows`."""
+    first = _first_rows(catalog, np.array(sorted(positions)), blocks.file, blocks.row_group)
+    places = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    order = np.argsort(blocks.file, kind="stable")
+    for of_file in np.split(order, np.flatnonzero(np.diff(blocks.file[order])) + 1):
+        begin, rows = first[of_file], positions[int(blocks.file[of_file[0]])]
+        start, stop = (np.searchsorted(rows, at) for at in (begin, begin + blocks.row_count[of_file]))
+        counts = stop - start
+        places.append((np.repeat(of_file, counts), rows[spread(start, counts)] - np.repeat(begin, counts)))
+    block, row = zip(*places, strict=True)
+    return np.concatenate(block), np.concatenate(row)
 
 
 def _first_rows(catalog: Catalog, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:

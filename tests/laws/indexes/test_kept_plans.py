@@ -21,6 +21,7 @@ from secateur.index.model import BuildOptions
 from secateur.io.scan.kept import plan_memory
 from secateur.io.scan.kept.plan_memory import BYTES_VARIABLE, OF_PLAN, PlanMemory
 from secateur.io.scan.kept.verdict_memory import DIRECTORY_VARIABLE, MEMORY
+from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import Settings
 from secateur.io.scan.planning import plan_scan
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -249,6 +250,32 @@ def test_plans_take_so_many_bytes_at_most(lake: Lake, monkeypatch: pytest.Monkey
     assert not sec.prune(table, "i = 1").report.kept
     monkeypatch.setattr(plan_memory, "SHARE", 100)
     assert [sec.prune(table, "i = 77").report.kept for _ in range(2)] == [False, False], "it is too large"
+
+
+def test_plans_of_another_state_are_forgotten(lake: Lake) -> None:
+    table = opened(lake)
+    for i in range(5):
+        sec.prune(table, f"i = {i}")
+    memory: PlanMemory[Scan] = table.cache.get("plans", PlanMemory)
+    nbytes = memory.nbytes
+    Steps(lake).take("append", SQL, 1)
+    sec.prune(table, "i = 5")
+    assert len(memory) == 1 and 0 < memory.nbytes < nbytes
+
+
+def test_keeping_a_plan_takes_no_longer_where_many_are_kept(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The states of all were compared once: a plan took three times as long after two thousand others."""
+    compared: list[OpenedTable] = []
+
+    def is_same(before: OpenedTable, now: OpenedTable) -> bool:
+        compared.append(now)
+        return before.state == now.state
+
+    monkeypatch.setattr(plan_memory, "_is_same", is_same)
+    table = opened(lake)
+    for i in range(20):
+        assert not sec.prune(table, f"i = {i}").report.kept
+    assert len(compared) <= 20
 
 
 def test_a_kept_plan_says_so(lake: Lake) -> None:

@@ -526,6 +526,24 @@ assert "sqlglot" in sys.modules, "a text is read by it"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_no_reader_is_imported_to_plan(tmp_path: Path) -> None:
+    """Modules that read data files, or show a table, take as long to import as a plan of many files takes."""
+    pq.write_table(pa.table({"id": range(1000)}), tmp_path / "a.parquet", row_group_size=100)
+    sec.build_index(sec.open_table(str(tmp_path)), sort_key=["id"], bloom=["id"])
+    program = f"""
+import sys
+import secateur as sec
+plan = sec.prune({str(tmp_path)!r}, "id = 42", strict=True)
+readers = ("secateur.io.parquet.", "secateur.io.scan.block_reader", "secateur.io.tables.plain_rows", "pyarrow.parquet")
+besides = {{"secateur.io.parquet.arrow_types"}}
+imported = [name for name in sys.modules if name.startswith((*readers, "html")) and name not in besides]
+assert not imported, imported
+assert plan.to_arrow().num_rows == 1
+assert "secateur.io.scan.block_reader" in sys.modules, "it reads"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_pandas_is_not_imported_to_plan_and_read(tmp_path: Path) -> None:
     """Importing it takes longer than all the rest of a first plan."""
     data = pa.table({"id": range(1000), "word": [f"w{i}" for i in range(1000)], "x": [i / 7 for i in range(1000)]})

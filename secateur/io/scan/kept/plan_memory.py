@@ -78,8 +78,8 @@ class PlanMemory(Generic[Plan]):
         if not can_be_remembered(plan.predicate):
             return
         with self._lock:
-            for other in [other for other, kept in self._plans.items() if not _is_same(kept.opened, opened)]:
-                self._forget(other)
+            if self._plans and not _is_same(next(iter(self._plans.values())).opened, opened):
+                self._forget_all()  # for all that are kept are of one state
             if key in self._plans:
                 self._forget(key)
             self._plans[key] = _Kept(plan, opened, predicate, nbytes)
@@ -89,6 +89,10 @@ class PlanMemory(Generic[Plan]):
 
     def _forget(self, key: Hashable) -> None:
         self.nbytes -= self._plans.pop(key).nbytes
+
+    def _forget_all(self) -> None:
+        self._plans.clear()
+        self.nbytes = 0
 
 
 def most_plan_bytes() -> int:

@@ -110,7 +110,7 @@ def rest_of(
         elif groups:
             answered, known = _of_groups(scan, asked, by, live, left_out)
         else:
-            answered, results = by_statistics(asked, scan.survivors.blocks, live, left_out)
+            answered, results = _of_some(scan, asked, live, left_out)
             known = [_encoded(_known_result(*pair)) for pair in zip(asked, results, strict=True)]
     except (SecateurError, ValueError) as error:  # a column without statistics, or a value that has no encoding
         return Rest(scan, reason=f"left to Spark: {error}")
@@ -149,12 +149,34 @@ def _of_all(scan: PlannedScan, asked: Sequence[Aggregate], live: np.ndarray) -> 
         answered, (result,) = by_statistics([aggregate], blocks, live)
         left = np.flatnonzero(~answered)
         if len(left):
-            done, others = answered_in_order(scan, [aggregate], left)
+            done, others = answered_in_order(scan, [aggregate], left, MOST_DELETE_BYTES)
             if len(done) < len(left):
                 return np.zeros(len(blocks), bool), [call.of_no_rows for call in asked]
             result = combined(aggregate, result, *others)
         results.append(result)
     return np.ones(len(blocks), bool), results
+
+
+def _of_some(
+    scan: PlannedScan, asked: Sequence[Aggregate], live: np.ndarray, left_out: LeftOut
+) -> tuple[np.ndarray, list[Result]]:
+    """Return which blocks need not be read, by statistics and by values in order, and the aggregates over them.
+
+    Blocks that values in order answer for count only if all of them can be left out: the results are of no fewer.
+    """
+    answered, results = by_statistics(asked, scan.survivors.blocks, live, left_out)
+    wanted = np.flatnonzero(~answered)
+    for _ in range(2):  # the second time without those that are read with others
+        done, others = answered_in_order(scan, asked, wanted, MOST_DELETE_BYTES)
+        both = answered.copy()
+        both[done] = True
+        fitting = left_out(both)
+        if np.array_equal(fitting, both):
+            return both, [combined(*parts) for parts in zip(asked, results, others, strict=True)] if len(
+                done
+            ) else results
+        wanted = np.flatnonzero(fitting & ~answered)
+    return answered, results
 
 
 def _of_groups(

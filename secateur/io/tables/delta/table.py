@@ -17,7 +17,6 @@ from secateur.io.tables.delta.log_files import LogListing, Replay, commit_name, 
 from secateur.io.tables.delta.log_state import LogState, advanced, state_of
 from secateur.io.tables.delta.snapshot import DeltaSnapshot
 from secateur.io.tables.delta.time_travel import version_at
-from secateur.io.tables.facts import html_of
 from secateur.io.tables.latest import Latest
 from secateur.io.tables.places import TablePlaces
 
@@ -79,6 +78,8 @@ class DeltaTable:
 
     def _repr_html_(self) -> str:
         """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        from secateur.io.tables.facts import html_of
+
         return html_of(self)
 
     @property

@@ -31,20 +31,19 @@ from secateur.io.tables.directory.glob import Globbed, require_glob
 from secateur.io.tables.directory.layout import FoundFiles, Layout, in_directories, listed_where_opened
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.registered import RegisteredPartitions
-from secateur.io.tables.facts import html_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.freshness import seconds_of
 from secateur.io.tables.listing import FileConstants, Listing
 from secateur.io.tables.look import TableLook, look_at
 from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.places import TablePlaces
-from secateur.io.tables.plain_rows import PlainRows
 
 if TYPE_CHECKING:
     from secateur.io.parquet.known_footer import GivenFooter
     from secateur.io.parquet.parquet_file import ParquetFile
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.file_rows import FileBlocks
+    from secateur.io.tables.plain_rows import PlainRows
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,8 @@ class ParquetDirectory:
 
     def _repr_html_(self) -> str:
         """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        from secateur.io.tables.facts import html_of
+
         return html_of(self)
 
     @property
@@ -215,6 +216,7 @@ class ParquetDirectory:
         place = *self.places.of(file.path), self.full_path(file.path)
         listed = ListedFile(*place, file.size, file.stamp, file.witness)
         from secateur.io.parquet.parquet_file import open_rows
+        from secateur.io.tables.plain_rows import PlainRows
 
         try:
             source = open_rows(*place, listed, file.stored)

@@ -10,7 +10,6 @@ from secateur.errors import TableNotFound
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
-from secateur.io.tables.facts import html_of
 from secateur.io.tables.hudi.instants import instant_at, number_of
 from secateur.io.tables.hudi.properties import TableProperties, read_properties
 from secateur.io.tables.hudi.snapshot import HudiSnapshot
@@ -79,6 +78,8 @@ class HudiTable:
 
     def _repr_html_(self) -> str:
         """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        from secateur.io.tables.facts import html_of
+
         return html_of(self)
 
     def _renewed(self, before: HudiSnapshot | None) -> HudiSnapshot:

@@ -12,7 +12,6 @@ from pyiceberg.table import Table as PyIcebergTable
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems
-from secateur.io.tables.facts import html_of
 from secateur.io.tables.iceberg.registration import register
 from secateur.io.tables.latest import Latest
 
@@ -54,6 +53,8 @@ class IcebergTable:
 
     def _repr_html_(self) -> str:
         """Return where it lies, its files and columns, for a notebook. Lists the files."""
+        from secateur.io.tables.facts import html_of
+
         return html_of(self)
 
     def register_index(self) -> str:

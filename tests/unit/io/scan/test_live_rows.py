@@ -21,6 +21,7 @@ from tests.support.drawn.deleted_rows import Place, Row, histories, made
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.profiles import examples, takes_seconds
 
+CALLS = ["count(*)", *(f"{call}{name})" for call in ("count(", "count(DISTINCT ", "min(", "max(") for name in "ks")]
 HOLDS = {"true": lambda k: True, "k > 0": lambda k: k is not None and k > 0, "k IS NOT NULL": lambda k: k is not None}
 
 
@@ -52,6 +53,59 @@ def test_no_deleted_row_counts(
         assert ends == [{"least": min(keys_in_order, default=None), "n": len({*keys_in_order})}]
         by_text = sec.aggregate(table.table, "count(*) AS n", where, group_by="s").to_pylist()
         assert {row["s"]: row["n"] for row in by_text} == Counter(row[1] for row in matching)
+
+
+@takes_seconds
+@examples(60)
+@given(
+    histories(),
+    st.sampled_from(["k > 0", "k BETWEEN -2 AND 3", "k IN (1, -5) OR s < 'b'", "s = 'a' AND k < 4", "k IS NOT NULL"]),
+    st.lists(st.sampled_from(CALLS), min_size=1, max_size=4, unique=True),
+)
+def test_values_in_order_answer_for_rows_that_are_alive(
+    history: tuple[list[list[Row]], list[list[Place]], list[int]], where: str, calls: list[str]
+) -> None:
+    """C44: by an index with them, and by reading all rows that are left."""
+    files, positions, keys = history
+    asked = ", ".join(calls)
+    with made(files, positions, keys, indexed=True) as table, made(files, positions, keys, indexed=False) as plain:
+        answer = sec.aggregate(table.table, asked, where)
+        rows = sec.prune(plain.table, where).to_arrow()
+        assert answer.to_pylist() == [{call: of_rows(call, rows) for call in calls}]
+        metadata = answer.schema.metadata or {}
+        if not keys and "s" not in where and not any("(s" in call for call in calls):
+            assert int(metadata[READ]) == 0
+        assert sec.prune(table.table, where).count() == rows.num_rows
+
+
+def test_values_of_deleted_rows_are_left_out() -> None:
+    """C44: the least, the greatest and a repeated value, of blocks that match in part."""
+    files: list[list[Row]] = [
+        [(k, "a", 1.5) for k in (1, 5, None, 2, 4, 3, 2, 9)],
+        [(k, "b", 1.5) for k in (7, 0, 7, 8)],
+    ]
+    with made(files, [[(0, 1), (0, 7)], [(0, 3), (1, 3)]], [], indexed=True) as table:
+        calls = "count(*) AS n, count(k) AS v, count(DISTINCT k) AS d, min(k) AS least, max(k) AS most"
+        for where, wanted in (
+            ("k > 1", [5, 5, 4, 2, 7]),  # of 4, 3, 2, 7 and 7
+            ("k > 1 AND s < 'b'", [3, 3, 3, 2, 4]),
+            ("k = 9 OR k = 8", [0, 0, 0, None, None]),
+        ):
+            answer = sec.aggregate(table.table, calls, where)
+            assert list(answer.to_pylist()[0].values()) == wanted, where
+            assert int((answer.schema.metadata or {})[READ]) == 0, where
+            assert sec.prune(table.table, where).count() == wanted[0]
+
+
+def of_rows(call: str, rows: pa.Table) -> Any:
+    """An aggregate over some rows."""
+    function, _, name = call.removesuffix(")").partition("(")
+    values = [] if name == "*" else rows[name.removeprefix("DISTINCT ")].drop_null().to_pylist()
+    if name == "*":
+        return rows.num_rows
+    if function == "count":
+        return len(set(values)) if "DISTINCT" in name else len(values)
+    return (min if function == "min" else max)(values, default=None)
 
 
 def test_only_positions_are_read_of_deleted_rows(tmp_path: Path) -> None:

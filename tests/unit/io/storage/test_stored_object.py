@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from secateur.errors import TableNotFound
-from secateur.io.storage.azure_object import with_key_of_environment
+from secateur.io.storage.azure_object import only_installed_credentials, with_key_of_environment
 from secateur.io.storage.filesystem_settings import settings_of
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.object_client import StoredObject, reading_client
@@ -76,6 +77,24 @@ def test_the_address_of_an_azure_account(authority: str, endpoint: str) -> None:
     target = on_azure(account_key=KEY, blob_storage_authority=authority, blob_storage_scheme="http")
     assert target is not None
     assert (target.config["endpoint"], target.client) == (endpoint, {"allow_http": True})
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen", "expected"), [(False, None, "prod"), (True, None, None), (False, "x", "x")]
+)
+def test_azure_is_not_asked_for_a_program_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool, chosen: str | None, expected: str | None
+) -> None:
+    """Its client would run it by a shell, which prints that it is not there."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("AZURE_TOKEN_CREDENTIALS", raising=False)
+    if chosen:
+        monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", chosen)
+    if installed:
+        (tmp_path / "az").touch(0o755)
+    with only_installed_credentials():
+        assert os.environ.get("AZURE_TOKEN_CREDENTIALS") == expected
+    assert os.environ.get("AZURE_TOKEN_CREDENTIALS") == chosen
 
 
 def test_the_key_of_the_environment_is_for_those_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

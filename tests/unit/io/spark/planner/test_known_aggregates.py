@@ -163,6 +163,17 @@ def test_different_values_that_are_listed_are_known(table: str) -> None:
     assert not is_known("TRUE", "text")  # postings have the first bytes only
 
 
+def test_values_in_order_answer_where_blocks_match_in_part(table: str) -> None:
+    plan = Scan.of(sec.prune(sec.open_table(table), "k > 3"))
+    calls = [AggregateCall("count", None, ""), AggregateCall("min", Column(("k",)), "")]
+    assert len(plan.survivors.blocks) and not plan.complete_blocks.any()
+    rest = rest_of(plan, calls)
+    assert rest.left_out == len(plan.survivors.blocks)
+    assert rest_of(plan, calls, left_out=lambda answered: answered & (np.arange(len(answered)) > 0)).left_out > 0
+    for others in (AggregateCall("sum", Column(("k",)), ""), AggregateCall("max", Column(("id",)), "")):
+        assert not rest_of(plan, [*calls, others]).left_out  # no postings tell it
+
+
 def by_group(result: pa.Table, columns: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """The aggregates of every group: the first columns, with NaN as a text, which equals itself."""
     rows = [tuple(row.values()) for row in result.to_pylist()]
