@@ -1,37 +1,45 @@
 """Rows of surviving row groups, beside pyarrow's whole read of the same row groups and columns.
 
-Swept: rows of a row group, how many row groups of a file survive, how many of their rows match, and the columns read.
-Both know the footers, and read as many files at once. The plan is made before.
+Swept: rows of a row group, how many row groups of a file survive, how many of their rows match, and the columns read;
+on the local disk, and on S3 with 15 ms a request. Both sides know the footers, and read as many files at once. The plan
+is made before. The whole read tests no row and copies none, so the same read with pyarrow's filter stands beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 import secateur as sec
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting, index_code
-from benchmarks.timing import race
+from benchmarks.timing import Timing, race
+from secateur.demo.s3_process import BUCKET, remote_server
 from secateur.index.model import BuildOptions
-from secateur.io.storage.byte_ranges import LOCAL_FILES_AT_ONCE
+from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.scan import Scan
 from tests.support.stores.local_build import index_here
 
-ROWS, FILES = 2_000_000, 4
+ROWS, ROWS_ON_S3, FILES = 2_000_000, 400_000, 4
+LATENCY = 0.015  # seconds added to every request to S3
 ROW_GROUPS = (1_000, 5_000, 50_000, 500_000)  # rows
 MATCHES = {"a row of each": None, "1 % of the rows": 0.01, "half of the rows": 0.5}
 SURVIVORS = {"1 row group of a file": 0, "every 4th": 4, "all": 1}
 FEW = ("number_0", "text_0")
 MOST = 1.1  # the goal
+WHOLE, FILTERED = "pyarrow, whole", "pyarrow, filtered"
 
 
 @dataclass(frozen=True)
@@ -48,58 +56,147 @@ class Case:
         return f"{self.row_group:,} rows a row group, {self.survivors}, {self.matches}, {columns}"
 
 
+@dataclass(frozen=True)
+class Cell:
+    """The times of one case."""
+
+    case: Case
+    ours: Timing
+    whole: Timing
+    filtered: Timing
+
+    @property
+    def ratio(self) -> float:
+        """Beside the whole read."""
+        return self.ours.seconds / self.whole.seconds
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where the files of one size of row groups lie, and by which clock they are read."""
+
+    directory: Path  # as local files
+    location: str
+    index: Path
+    filesystem: pafs.FileSystem
+    prefix: str
+    clock: Callable[[], float]
+
+    def path(self, file: str) -> str:
+        """A file as the filesystem names it."""
+        return f"{self.prefix}/{file}"
+
+
 def read_sweep(setting: Setting) -> Result:
-    """The ratio of every cell, worst first."""
-    rows = setting.scaled(ROWS, least=FILES * ROW_GROUPS[-1] // 100)
+    """The ratios of every cell on the local disk, worst first: processor time, so threads that wait count nothing."""
+    return _result(setting, setting.scaled(ROWS, least=_LEAST), local_cells(setting))
+
+
+def read_sweep_s3(setting: Setting) -> Result:
+    """The same on S3, by the clock."""
+    return _result(setting, setting.scaled(ROWS_ON_S3, least=_LEAST), s3_cells(setting))
+
+
+_LEAST = FILES * ROW_GROUPS[-1] // 100
+
+
+def _result(setting: Setting, rows: int, cells: Iterator[Cell]) -> Result:
+    worst_first = sorted(cells, key=lambda cell: -cell.ratio)
     ratios: list[Ratio] = []
+    for cell in worst_first:
+        ratios += (
+            timed(str(cell.case), cell.ours, WHOLE, cell.whole, MOST),
+            timed(str(cell.case), cell.ours, FILTERED, cell.filtered),
+        )
+    over = sum(cell.ratio > MOST for cell in worst_first)
+    return Result({"rows": rows, "files": FILES, "cells": len(worst_first), "cells over the goal": over}, tuple(ratios))
+
+
+def local_cells(setting: Setting) -> Iterator[Cell]:
+    """Yield the cells on the local disk."""
+    rows = setting.scaled(ROWS, least=_LEAST)
     for row_group in ROW_GROUPS:
-        ratios += _cells(setting, rows, row_group)
-    ratios.sort(key=lambda ratio: -(ratio.ratio or 0))
-    over = sum((ratio.ratio or 0) > MOST for ratio in ratios)
-    return Result({"rows": rows, "files": FILES, "cells": len(ratios), "cells over the goal": over}, tuple(ratios))
+        directory = _prepared(setting, rows, row_group)
+        data = directory / "data"
+        index = directory / f"index-{index_code()}"
+        lake = Lake(data, str(data), index, pafs.LocalFileSystem(), str(data), time.process_time)
+        yield from _cells(setting, lake, rows, row_group)
 
 
-def _cells(setting: Setting, rows: int, row_group: int) -> Iterator[Ratio]:
-    directory = setting.prepared(f"read-sweep-{rows}-{row_group}", partial(_write, rows=rows, row_group=row_group))
-    index = directory / f"index-{index_code()}"
-    table = sec.open_table(str(directory / "data"), index_location=str(index))
-    if not index.exists():
+def s3_cells(setting: Setting) -> Iterator[Cell]:
+    """Yield the cells on S3 of this machine, whose requests take 15 ms more; row groups are at most whole files."""
+    rows = setting.scaled(ROWS_ON_S3, least=_LEAST)
+    with remote_server() as server, tempfile.TemporaryDirectory() as folder:
+        for row_group in (*(size for size in ROW_GROUPS if size < rows // FILES), rows // FILES):
+            data = _prepared(setting, rows, row_group) / "data"
+            prefix = f"sweep-{row_group}"
+            server.put_files(prefix, data)
+            location = f"s3://{BUCKET}/{prefix}"
+            filesystem, path = pafs.FileSystem.from_uri(location)
+            lake = Lake(data, location, Path(folder) / prefix, filesystem, path, time.perf_counter)
+            with server.traffic(LATENCY):
+                yield from _cells(setting, lake, rows, row_group)
+
+
+def _prepared(setting: Setting, rows: int, row_group: int) -> Path:
+    return setting.prepared(f"read-sweep-{rows}-{row_group}", partial(_write, rows=rows, row_group=row_group))
+
+
+def _cells(setting: Setting, lake: Lake, rows: int, row_group: int) -> Iterator[Cell]:
+    table = sec.open_table(lake.location, index_location=str(lake.index))
+    if not lake.index.exists():
         index_here(table, BuildOptions())
     in_file = -(-rows // FILES // row_group)
-    for survivors, step in SURVIVORS.items():
+    for (survivors, step), (matches, share) in product(SURVIVORS.items(), MATCHES.items()):
         slots = [slot for slot in range(FILES * in_file) if slot % in_file == 0 or (step and slot % step == 0)]
-        for matches, share in MATCHES.items():
-            least = 1 / row_group if share is None else share
-            plan = sec.prune(table, f"slot IN ({', '.join(map(str, slots))}) AND hit < {least:.9f}", strict=True)
-            for columns in (None, FEW):
-                case = Case(row_group, survivors, matches, columns)
-                whole = _whole(directory / "data", plan, columns)
-                ours, floor = race([partial(_ours, plan, columns), whole], setting.repetitions)
-                yield timed(str(case), ours, "pyarrow, whole", floor, MOST)
+        least = 1 / row_group if share is None else share
+        plan = sec.prune(table, f"slot IN ({', '.join(map(str, slots))}) AND hit < {least:.9f}", strict=True)
+        for columns in (None, FEW):
+            peer = Peer.of(lake, plan, columns, least)
+            ours = partial(plan.to_arrow, None if columns is None else list(columns))
+            if ours().num_rows != peer.filtered():
+                raise AssertionError(f"pyarrow finds other rows for {plan.predicate}")
+            times = race([ours, peer.whole, peer.filtered], setting.repetitions, clock=lake.clock)
+            yield Cell(Case(row_group, survivors, matches, columns), *times)
 
 
-def _ours(plan: Scan, columns: tuple[str, ...] | None) -> pa.Table:
-    return plan.to_arrow(None if columns is None else list(columns))
+@dataclass(frozen=True)
+class Peer:
+    """pyarrow's reads of the row groups of a plan, with the columns that the condition on rows needs."""
 
+    files: Sequence[tuple[str, pq.FileMetaData, list[int]]]
+    filesystem: pafs.FileSystem
+    names: list[str] | None
+    least: float  # a row matches whose `hit` is less
 
-def _whole(directory: Path, plan: Scan, columns: tuple[str, ...] | None) -> partial[list[pa.Table]]:
-    """Return the read of the plan's row groups, with the columns that the condition on rows needs."""
-    of_file: dict[str, list[int]] = {}
-    for block in plan.blocks.to_pylist():
-        of_file.setdefault(block["file"], []).append(block["row_group"])
-    files = [(directory / path, row_groups) for path, row_groups in of_file.items()]
-    metadata = [pq.read_metadata(path) for path, _ in files]
-    names = None if columns is None else [*columns, "hit"]
+    @classmethod
+    def of(cls, lake: Lake, plan: Scan, columns: tuple[str, ...] | None, least: float) -> Peer:
+        """The reads of a plan."""
+        of_file: dict[str, list[int]] = {}
+        for block in plan.blocks.to_pylist():
+            of_file.setdefault(block["file"], []).append(block["row_group"])
+        files = [
+            (lake.path(path), pq.read_metadata(lake.directory / path), row_groups)
+            for path, row_groups in of_file.items()
+        ]
+        return cls(files, lake.filesystem, None if columns is None else [*columns, "hit"], least)
 
-    def read(i: int) -> pa.Table:
-        path, row_groups = files[i]
-        return pq.ParquetFile(path, metadata=metadata[i]).read_row_groups(row_groups, names, use_threads=False)
+    def whole(self) -> int:
+        """Read the row groups, and count their rows."""
+        return self._each(lambda table: table)
 
-    def every() -> list[pa.Table]:
-        with ThreadPoolExecutor(LOCAL_FILES_AT_ONCE) as threads:
-            return list(threads.map(read, range(len(files))))
+    def filtered(self) -> int:
+        """Read the row groups, choose the rows that match, and count them."""
+        return self._each(lambda table: table.filter(pc.less(table["hit"], self.least)))
 
-    return partial(every)
+    def _each(self, chosen: Callable[[pa.Table], pa.Table]) -> int:
+        with ThreadPoolExecutor(files_at_once(self.filesystem)) as threads:
+            return sum(table.num_rows for table in threads.map(lambda file: chosen(self._read(*file)), self.files))
+
+    def _read(self, path: str, metadata: pq.FileMetaData, row_groups: list[int]) -> pa.Table:
+        ahead = not is_local(self.filesystem)
+        with pq.ParquetFile(path, metadata=metadata, filesystem=self.filesystem, pre_buffer=ahead) as file:
+            return file.read_row_groups(row_groups, self.names, use_threads=False)
 
 
 def _write(directory: Path, rows: int, row_group: int) -> None:

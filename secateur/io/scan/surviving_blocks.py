@@ -28,6 +28,8 @@ from secateur.pruning.stages.survivors import Survivors
 _log = logging.getLogger("secateur")
 
 MOST_LOCATED = 256  # blocks; for more, readers use footers, many in parallel
+# One after the other, for a footer and for row groups together. Without footers, each row group takes a request.
+FOOTER_REQUESTS = 3
 
 
 class ReadablePlan(Protocol):
@@ -57,7 +59,7 @@ def surviving_blocks(
         blocks.row_group[positions],
         scan.residuals.of_block[positions],
         _ranges(scan, positions),
-        _locations(scan, positions, [field.name for field in reader.needed], is_sent=is_sent),
+        _locations(scan, positions, reader, is_sent=is_sent),
         share * int(surviving_bytes(scan)[positions].sum()),
     )
 
@@ -76,6 +78,12 @@ def surviving_bytes(scan: ReadablePlan) -> np.ndarray:
     return (blocks.byte_count * share).astype(np.int64)
 
 
+def _has_many(files: np.ndarray) -> np.ndarray:
+    """Return which files, one for each block, have so many blocks that reading their footers saves requests."""
+    _, at, count = np.unique(files, return_inverse=True, return_counts=True)
+    return count[at] > FOOTER_REQUESTS
+
+
 def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
     """Return the row ranges of blocks of which not all rows may match; None if no pages were checked."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
@@ -83,17 +91,17 @@ def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
 
 
 def _locations(
-    scan: ReadablePlan, positions: np.ndarray, names: Sequence[str], *, is_sent: bool
+    scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, *, is_sent: bool
 ) -> BlockLocations | None:
-    """Return the page locations of some columns from the index; None where footers serve as well."""
+    """Return the page locations of the needed columns from the index; None where footers serve as well."""
     blocks = scan.survivors.blocks
     if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LOCATED:
         return None
-    small = CHUNK_COST * len(scan.opened.schema)  # such row groups are read whole, without page locations
-    if scan.opened.table.store.is_local and (blocks.byte_count[positions] <= small).all():
+    small = blocks.byte_count[positions] <= CHUNK_COST * len(scan.opened.schema)  # such row groups are read whole
+    if (small if reader.is_local else small & _has_many(blocks.file[positions])).all():
         return None
     order = np.argsort(positions)
-    wanted = {name.lower() for name in names}
+    wanted = {field.name.lower() for field in reader.needed}
     by_id = isinstance(scan.opened.table.naming, ByFieldId)
 
     def leaves(head: FileMetadata) -> Sequence[int]:

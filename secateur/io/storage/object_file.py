@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FOOTER_THREADS = 16  # for reading the footers of many files
 END = 64 << 10  # bytes; enough for the footer of a Parquet file with some hundred column chunks
+AFTER_FOOTER = 8  # bytes: the footer's length, then the magic
 
 Accept = Callable[[int, int], None]  # of an object's size and modification time in nanoseconds; may raise
 
@@ -109,9 +110,16 @@ class _Object:
             if start <= offset and offset + length <= start + len(data):
                 return bytes(data[offset - start : offset - start + length])
         part = self._answer(lambda store, key: _get(store, key, (offset, offset + length)))
-        if offset + len(part) == self.known_size:
-            self.end = (offset, part)
+        self._keep_end(offset, part)
         return part
+
+    def _keep_end(self, offset: int, part: bytes) -> None:
+        """Keep bytes that end with the object, or, as a footer that pyarrow reads, with what follows them there."""
+        assert self.known_size is not None, "`_answer` sets it"
+        start, end = self.end if self.end[1] else (self.known_size, b"")
+        stop = offset + len(part)
+        if offset < start <= stop and stop >= self.known_size - AFTER_FOOTER:
+            self.end = (offset, part + end[stop - start :])
 
     def _answer(self, ask: Callable[[Client, str], tuple[ObjectMeta, bytes]]) -> bytes:
         """Return the bytes of a response for this object. Raises OSError, and errors of `accept`."""

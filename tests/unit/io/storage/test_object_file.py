@@ -24,6 +24,7 @@ from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.read.loader import FEW_READ, SHORT, IndexMemory
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
+from secateur.io.parquet.parquet_file import open_parquet
 from secateur.io.scan.block_reader import block_reader
 from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
@@ -260,6 +261,29 @@ def test_a_look_up_in_another_segment_takes_four_round_trips(
     with s3.traffic(LATENCY) as warm:
         assert found(sec.prune(known, f"user = {user(7011)}", strict=True)) == [7011]
     assert warm.round_trips <= 4  # the listing; filters; what is known of the segment; pages
+
+
+def test_an_index_on_the_local_disk_spares_footers_too(
+    filesystem: pafs.S3FileSystem, folder: str, s3: S3Server, tmp_path: Path
+) -> None:
+    """Small row groups of a local table are read by footers that are kept, which those of objects are not."""
+    write(filesystem, f"{folder}/t/0.parquet", rows(0))
+    table = sec.open_table(f"s3://{folder}/t", index_location=str(tmp_path / "index"))
+    index_here(table, BuildOptions())
+    plan = sec.prune(table, "id = 7", strict=True)
+    with s3.traffic(0) as reading:
+        assert found(plan) == [7]
+    assert reading.round_trips == 1
+
+
+def test_a_long_footer_is_read_once(filesystem: pafs.S3FileSystem, folder: str, s3: S3Server) -> None:
+    table = pa.table({f"c{i}": range(100) for i in range(10)})
+    with filesystem.open_output_stream(f"{folder}/long.parquet") as stream:
+        pq.write_table(table, stream, row_group_size=1)
+    with s3.traffic(0) as traffic:
+        file = open_parquet(filesystem, f"{folder}/long.parquet", "long.parquet")
+        assert file.footer.byte_count.shape == (100,)
+    assert len(traffic.requests) == 2  # the end, which tells how long the footer is; the footer
 
 
 def unread(filesystem: pafs.S3FileSystem, folder: str) -> ParquetDirectory:
