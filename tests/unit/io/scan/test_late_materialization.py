@@ -244,3 +244,44 @@ def test_columns_of_a_condition_alone_are_read_only_where_it_is_in_doubt(
     plan = sec.prune(sec.open_table(str(tmp_path)), "key < 1500", strict=True)
     assert plan.to_arrow(["x"]) == data.slice(0, 1_500).select(["x"])
     assert asked == [([0], ["x"]), ([1], ["key", "x"])]
+
+
+def test_each_row_group_is_read_with_the_columns_of_its_own_condition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds leave `a` in doubt in one row group, and `b` in the other."""
+    at, x = np.arange(1_000), np.random.default_rng(0).random(2_000)
+    of_both = {"a": np.concatenate([at, at % 10]), "b": np.concatenate([at % 10, at])}
+    data = pa.table({**of_both, "x": x})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
+    asked = asked_of_pyarrow(monkeypatch)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "a < 500 and b < 500", strict=True)
+    assert plan.to_arrow(["x"]) == data.filter(pa.array((of_both["a"] < 500) & (of_both["b"] < 500))).select(["x"])
+    assert [(row_groups, set(names)) for row_groups, names in asked] == [([0], {"a", "x"}), ([1], {"b", "x"})]
+
+
+def test_of_dense_matches_only_row_groups_with_one_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds leave all three in doubt, and all matches lie in the second: a third of the rows, too many for ranges."""
+    n = 6_000
+    at = np.arange(n)
+    hit = (at // 2_000 == 1) & (at // 2 != 1_500)  # its bounds are those of the others
+    data = pa.table({"key": np.where(hit, 0.5, np.where(at % 2, -1.0, 2.0)), "x": np.random.default_rng(0).random(n)})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=n // 3)
+    asked = asked_of_pyarrow(monkeypatch)
+    monkeypatch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "key between 0 and 1.5", strict=True)
+    assert plan.to_arrow() == data.filter(pa.array(hit))
+    assert asked == [([0, 1, 2], ["key"]), ([1], ["x"])]
+
+
+def asked_of_pyarrow(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[str]]]:
+    """Return a list that grows by the row groups and columns of every read by pyarrow."""
+    asked: list[tuple[list[int], list[str]]] = []
+    real = row_group_reader.RowGroupReader._all_batches
+
+    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+        asked.append((list(row_groups), list(names)))
+        return real(self, row_groups, names)
+
+    monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
+    return asked
