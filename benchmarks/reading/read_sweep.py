@@ -32,7 +32,7 @@ from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.scan import Scan
 from tests.support.stores.local_build import index_here
 
-ROWS, ROWS_ON_S3, FILES = 2_000_000, 400_000, 4
+ROWS, ROWS_ON_S3, FILES = 2_000_000, 100_000, 4
 LATENCY = 0.015  # seconds added to every request to S3
 ROW_GROUPS = (1_000, 5_000, 50_000, 500_000)  # rows
 MATCHES = {"a row of each": None, "1 % of the rows": 0.01, "half of the rows": 0.5}
