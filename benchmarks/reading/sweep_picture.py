@@ -50,7 +50,8 @@ def draw(panels: Mapping[str, Sequence[Cell]], path: Path) -> None:
             facecolor="white",
         )
         FigureCanvasAgg(figure)
-        for axis, (title, cells) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+        axes = figure.subplots(1, len(panels), squeeze=False)
+        for axis, (title, cells) in zip(axes[0], panels.items(), strict=True):
             _panel(axis, cells)
             axis.set_title(title, color=INK)
         figure.savefig(path, metadata={"Date": None})
