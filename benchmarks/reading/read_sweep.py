@@ -181,13 +181,13 @@ class Peer:
 
     def whole(self) -> int:
         """Read the row groups, and count their rows."""
-        return self._each(lambda table: table)
+        return self._row_count(lambda table: table)
 
     def filtered(self) -> int:
         """Read the row groups, choose the rows that match, and count them."""
-        return self._each(lambda table: table.filter(pc.less(table["hit"], self.least)))
+        return self._row_count(lambda table: table.filter(pc.less(table["hit"], self.least)))
 
-    def _each(self, chosen: Callable[[pa.Table], pa.Table]) -> int:
+    def _row_count(self, chosen: Callable[[pa.Table], pa.Table]) -> int:
         with ThreadPoolExecutor(files_at_once(self.filesystem)) as threads:
             return sum(table.num_rows for table in threads.map(lambda file: chosen(self._read(*file)), self.files))
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ PICTURE = Path(__file__).parents[2] / "docs" / "read-sweep.svg"
 COLOURS = "PuOr_r"  # of ColorBrewer, safe for colour-blind readers: purple is faster, orange slower
 LEAST, MOST = 0.25, 2.0  # ratios that have the deepest colours
 ROW, COLUMN, HEAD = 0.24, 0.78, 1.3  # inches
+NARROW = 12  # characters of a line below a column
 
 
 @click.command()
@@ -68,12 +70,12 @@ def _panel(axis: Axes, cells: Sequence[Cell]) -> None:
     axis.imshow([[ratio[row, column] for column in columns] for row in rows], COLOURS, norm, aspect="auto")
     for y, row in enumerate(rows):
         for x, column in enumerate(columns):
-            shown = ratio[row, column]
-            is_dark = abs(norm(shown) - 0.5) > 0.3
-            axis.text(x, y, f"{shown:.2f}", ha="center", va="center", color="white" if is_dark else INK)
+            times = ratio[row, column]
+            is_dark = abs(norm(times) - 0.5) > 0.3
+            axis.text(x, y, f"{times:.2f}", ha="center", va="center", color="white" if is_dark else INK)
     axis.set_yticks(range(len(rows)), [f"{size:,} rows, {survivors}" for size, survivors in rows])
-    names = [f"{matches},\n{'all columns' if is_wide else 'two columns'}" for matches, is_wide in columns]
-    axis.set_xticks(range(len(columns)), names, fontsize=6)
+    names = [f"{matches}, {'all columns' if is_wide else 'two columns'}" for matches, is_wide in columns]
+    axis.set_xticks(range(len(columns)), [textwrap.fill(name, NARROW) for name in names])
     axis.tick_params(length=0, colors=INK)
     axis.spines[:].set_visible(False)
 
