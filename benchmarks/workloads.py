@@ -37,7 +37,7 @@ from benchmarks.reading.ordered_answers import ordered_answers
 from benchmarks.reading.ordered_postings import ordered_postings
 from benchmarks.reading.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.reading.read_peers import read_peers
-from benchmarks.reading.read_sweep import read_sweep
+from benchmarks.reading.read_sweep import read_sweep, read_sweep_s3
 from benchmarks.reading.row_postings import row_postings
 from benchmarks.reading.s3_lookup import lookup_s3
 from benchmarks.results import Result
@@ -91,6 +91,7 @@ WORKLOADS = (
     Workload("read_everything", "all rows, and k scattered ones, by their pages", read_everything),
     Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
     Workload("read_sweep", "surviving row groups of 1,000 to 500,000 rows, against pyarrow's whole read", read_sweep),
+    Workload("read_sweep_s3", "the same on a loopback S3, 15 ms a request", read_sweep_s3),
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),
     Workload("one_row", "prune() and read one of 1M rows by an unclustered key, on disk and on S3", one_row),
     Workload("row_postings", "postings of rows against postings of blocks: time, bytes read, size", row_postings),

@@ -32,13 +32,14 @@ from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.scan import Scan
 from tests.support.stores.local_build import index_here
 
-ROWS, ROWS_ON_S3, FILES = 2_000_000, 400_000, 4
+ROWS, ROWS_ON_S3, FILES = 2_000_000, 100_000, 4
 LATENCY = 0.015  # seconds added to every request to S3
 ROW_GROUPS = (1_000, 5_000, 50_000, 500_000)  # rows
 MATCHES = {"a row of each": None, "1 % of the rows": 0.01, "half of the rows": 0.5}
 SURVIVORS = {"1 row group of a file": 0, "every 4th": 4, "all": 1}
 FEW = ("number_0", "text_0")
 MOST = 1.1  # the goal
+LEAST_ROWS = FILES * ROW_GROUPS[-1] // 100
 WHOLE, FILTERED = "pyarrow, whole", "pyarrow, filtered"
 
 
@@ -89,15 +90,12 @@ class Lake:
 
 def read_sweep(setting: Setting) -> Result:
     """The ratios of every cell on the local disk, worst first: processor time, so threads that wait count nothing."""
-    return _result(setting, setting.scaled(ROWS, least=_LEAST), local_cells(setting))
+    return _result(setting, setting.scaled(ROWS, least=LEAST_ROWS), local_cells(setting))
 
 
 def read_sweep_s3(setting: Setting) -> Result:
     """The same on S3, by the clock."""
-    return _result(setting, setting.scaled(ROWS_ON_S3, least=_LEAST), s3_cells(setting))
-
-
-_LEAST = FILES * ROW_GROUPS[-1] // 100
+    return _result(setting, setting.scaled(ROWS_ON_S3, least=LEAST_ROWS), s3_cells(setting))
 
 
 def _result(setting: Setting, rows: int, cells: Iterator[Cell]) -> Result:
@@ -114,7 +112,7 @@ def _result(setting: Setting, rows: int, cells: Iterator[Cell]) -> Result:
 
 def local_cells(setting: Setting) -> Iterator[Cell]:
     """Yield the cells on the local disk."""
-    rows = setting.scaled(ROWS, least=_LEAST)
+    rows = setting.scaled(ROWS, least=LEAST_ROWS)
     for row_group in ROW_GROUPS:
         directory = _prepared(setting, rows, row_group)
         data = directory / "data"
@@ -125,7 +123,7 @@ def local_cells(setting: Setting) -> Iterator[Cell]:
 
 def s3_cells(setting: Setting) -> Iterator[Cell]:
     """Yield the cells on S3 of this machine, whose requests take 15 ms more; row groups are at most whole files."""
-    rows = setting.scaled(ROWS_ON_S3, least=_LEAST)
+    rows = setting.scaled(ROWS_ON_S3, least=LEAST_ROWS)
     with remote_server() as server, tempfile.TemporaryDirectory() as folder:
         for row_group in (*(size for size in ROW_GROUPS if size < rows // FILES), rows // FILES):
             data = _prepared(setting, rows, row_group) / "data"
@@ -183,13 +181,13 @@ class Peer:
 
     def whole(self) -> int:
         """Read the row groups, and count their rows."""
-        return self._each(lambda table: table)
+        return self._row_count(lambda table: table)
 
     def filtered(self) -> int:
         """Read the row groups, choose the rows that match, and count them."""
-        return self._each(lambda table: table.filter(pc.less(table["hit"], self.least)))
+        return self._row_count(lambda table: table.filter(pc.less(table["hit"], self.least)))
 
-    def _each(self, chosen: Callable[[pa.Table], pa.Table]) -> int:
+    def _row_count(self, chosen: Callable[[pa.Table], pa.Table]) -> int:
         with ThreadPoolExecutor(files_at_once(self.filesystem)) as threads:
             return sum(table.num_rows for table in threads.map(lambda file: chosen(self._read(*file)), self.files))
 

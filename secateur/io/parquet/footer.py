@@ -51,11 +51,14 @@ __all__ = [
     "Leaf",
     "PageIndex",
     "chunk_bounds",
+    "footer_bytes",
+    "footer_of",
     "read_footer",
     "read_page_index",
     "stored_chunks",
 ]
 
+CHUNK_BYTES = 1 << 10  # of a column chunk, decoded
 _TAIL = 64 << 10  # bytes of the first read; enough for the footer of some hundred column chunks
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 _ENDING = 8  # bytes: the footer's length, then the magic
@@ -77,6 +80,11 @@ class Footer:
     _chunks: tuple[tuple[Chunk, ...], ...] = field(repr=False)  # by row group, then ordinal
     _file_size: int = field(repr=False)  # bytes
 
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes in memory."""
+        return CHUNK_BYTES * len(self._columns) * len(self._chunks)
+
     def chunks(self, row_group: int) -> tuple[Chunk, ...]:
         """Return the column chunks of a row group, by leaf ordinal."""
         return self._chunks[row_group]
@@ -88,7 +96,7 @@ def read_footer(file: pa.NativeFile) -> Footer:
     Raises InvalidParquet for anything that is not a complete, unencrypted footer with all data in this file.
     """
     size = file.size()
-    return footer_of(_footer_bytes(file, size), size)
+    return footer_of(footer_bytes(file, size), size)
 
 
 def footer_of(data: bytes, file_size: int) -> Footer:
@@ -154,7 +162,8 @@ def _chunks(footer: Footer, leaf: Leaf) -> list[Chunk]:
     return [group[leaf.ordinal] for group in footer._chunks]
 
 
-def _footer_bytes(file: pa.NativeFile, size: int) -> bytes:
+def footer_bytes(file: pa.NativeFile, size: int) -> bytes:
+    """Return the encoded footer of an open file of some size. Raises InvalidParquet."""
     tail = _read(file, max(0, size - _TAIL), min(size, _TAIL))
     if tail[-4:] == _ENCRYPTED_MAGIC:
         raise InvalidParquet("encrypted footer (PARE) is not supported")

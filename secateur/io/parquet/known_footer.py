@@ -11,14 +11,17 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from secateur.errors import InvalidParquet
+from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.chunk_locations import ColumnLocations
 from secateur.io.parquet.file_metadata import MAGIC
-from secateur.io.parquet.footer import Footer, footer_of, read_footer
+from secateur.io.parquet.footer import Footer, footer_bytes, footer_of, read_footer
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.thrift import MalformedThrift
 from secateur.io.parquet.thrift_encoding import without_file_paths
+from secateur.io.storage.object_file import ObjectFile
 
 KnownLocations: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
 
@@ -39,7 +42,7 @@ class KnownFooter:
     def decoded(self, file: pa.NativeFile) -> Footer:
         """Return the footer, decoded from the open file the first time. Raises InvalidParquet."""
         if self._footer is None:
-            self._footer = read_footer(file)
+            self._footer = _of_object(file) if isinstance(file, ObjectFile) else read_footer(file)
         return self._footer
 
     @property
@@ -102,6 +105,19 @@ class KnownFooter:
     @cached_property
     def _leaves(self) -> dict[tuple[str, ...], list[int]]:
         return {}
+
+
+def _of_object(file: ObjectFile) -> Footer:
+    """Return the footer of an object, decoded once for equal bytes: its time, in whole seconds, does not identify it.
+
+    Raises InvalidParquet.
+    """
+    size = file.size()
+    data = footer_bytes(file, size)
+    return _DECODED.get((xxhash.xxh3_128_digest(data), size), lambda: footer_of(data, size))
+
+
+_DECODED = ByteCache(64 << 20)
 
 
 @dataclass(eq=False)

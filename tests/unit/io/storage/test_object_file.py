@@ -24,6 +24,7 @@ from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.read.loader import FEW_READ, SHORT, IndexMemory
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
+from secateur.io.parquet.footer import chunk_bounds
 from secateur.io.parquet.parquet_file import open_parquet
 from secateur.io.scan.block_reader import block_reader
 from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
@@ -284,6 +285,18 @@ def test_a_long_footer_is_read_once(filesystem: pafs.S3FileSystem, folder: str, 
         file = open_parquet(filesystem, f"{folder}/long.parquet", "long.parquet")
         assert file.footer.byte_count.shape == (100,)
     assert len(traffic.requests) == 2  # the end, which tells how long the footer is; the footer
+
+
+def test_equal_footers_of_objects_are_decoded_once(filesystem: pafs.S3FileSystem, folder: str) -> None:
+    """Also where an object is replaced within the second: another footer is another one."""
+    path = f"{folder}/object.parquet"
+    footers = []
+    for start in (0, 0, 50):
+        pq.write_table(pa.table({"a": range(start, start + 10)}), path, filesystem=filesystem)
+        footers.append(open_parquet(filesystem, path, "object.parquet").footer)
+    first, same, other = footers
+    assert first is same
+    assert [chunk_bounds(footer, footer.leaves[0]).lower.to_pylist() for footer in (first, other)] == [[0], [50]]
 
 
 def unread(filesystem: pafs.S3FileSystem, folder: str) -> ParquetDirectory:
