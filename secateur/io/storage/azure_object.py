@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow.fs as pafs
 
+from secateur.forks import lock_for
 from secateur.io.storage.filesystem_settings import settings_of
 from secateur.io.storage.object_client import StoredObject, options_for
 
 ACCOUNT_KEY, SAS_TOKEN = "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN"  # as other libraries name them
 _PRINCIPAL = {"tenant_id": "AZURE_TENANT_ID", "client_id": "AZURE_CLIENT_ID"}
 _CLIENT_SECRET, _TOKEN_FILE = "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"
-_KINDS = "AZURE_TOKEN_CREDENTIALS"  # which credentials Azure's client tries; "prod" is all but those of `az login`
+_KINDS, _WITHOUT_AZ = "AZURE_TOKEN_CREDENTIALS", "prod"  # which credentials Azure's client tries: not of `az login`
 _GIVEN = ("account_key", "sas_token", "client_id", "client_secret", "tenant_id")
 
 
@@ -50,20 +50,35 @@ def with_key_of_environment(filesystem: pafs.FileSystem) -> pafs.FileSystem:
     return make({**settings, "sas_token": token.lstrip("?")}) if token else filesystem
 
 
-@contextmanager
-def only_installed_credentials() -> Iterator[None]:
-    """Keep Azure's client, if it is created meanwhile, from running `az` where that is not installed.
+class _OnlyInstalledCredentials:
+    """Keeps Azure's client, if it is created within a `with` block, from running `az` where that is not installed.
 
-    The shell would print that it is not there, once for every attempt, before the error that says what to do.
+    The shell would print that it is not there, once for every attempt, before the error that says what to do. The
+    client reads the environment alone, which all threads share: the first of those within sets it, the last resets it.
     """
-    if _KINDS in os.environ or shutil.which("az"):
-        yield
-        return
-    os.environ[_KINDS] = "prod"
-    try:
-        yield
-    finally:
-        os.environ.pop(_KINDS, None)
+
+    def __init__(self) -> None:
+        self._lock = lock_for(self, "_lock")
+        self._within = 0
+        self._is_set = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._within == 0 and _KINDS not in os.environ and not shutil.which("az"):
+                os.environ[_KINDS] = _WITHOUT_AZ
+                self._is_set = True
+            self._within += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0 and self._is_set:
+                self._is_set = False
+                if os.environ.get(_KINDS) == _WITHOUT_AZ:
+                    del os.environ[_KINDS]
+
+
+only_installed_credentials = _OnlyInstalledCredentials()
 
 
 def _endpoint(settings: Mapping[str, Any]) -> str:

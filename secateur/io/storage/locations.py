@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -98,11 +99,11 @@ def _filesystem(location: str) -> pafs.FileSystem:
 
 def _opened(location: str) -> tuple[pafs.FileSystem, str]:
     """Make the filesystem of a URI; return it, and the path there. Raises TableNotFound."""
+    scheme = location.partition(":")[0].lower()
     try:
-        with only_installed_credentials():
+        with only_installed_credentials if scheme in _AZURE else nullcontext():
             filesystem, path = pafs.FileSystem.from_uri(_S3_OF_HADOOP.sub("s3://", location))
     except (pa.ArrowException, OSError, ValueError) as error:
-        scheme = location.partition("://")[0].lower()
         needs = _NEEDS_HADOOP if scheme in _HOSTS else _NEEDS_ACCOUNT if scheme in _AZURE else ""
         raise TableNotFound(cannot_open(location, error).splitlines()[0] + needs) from None
     return with_key_of_environment(filesystem), path

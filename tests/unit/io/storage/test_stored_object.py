@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,36 @@ def test_azure_is_not_asked_for_a_program_that_is_not_there(
         monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", chosen)
     if installed:
         (tmp_path / "az").touch(0o755)
-    with only_installed_credentials():
+    with only_installed_credentials:
         assert os.environ.get("AZURE_TOKEN_CREDENTIALS") == expected
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(_create_nothing).result()
+        assert os.environ.get("AZURE_TOKEN_CREDENTIALS") == expected  # of the thread that is still within
     assert os.environ.get("AZURE_TOKEN_CREDENTIALS") == chosen
+
+
+def _create_nothing() -> None:
+    with only_installed_credentials:
+        pass
+
+
+@pytest.mark.parametrize(("scheme", "expected"), [("abfss", "prod"), ("s3", None), ("s3a", None), ("gs", None)])
+def test_only_where_azure_is_opened_does_the_environment_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, expected: str | None
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("AZURE_TOKEN_CREDENTIALS", raising=False)
+    seen: list[str | None] = []
+
+    class Opened:
+        @staticmethod
+        def from_uri(location: str) -> tuple[pafs.FileSystem, str]:
+            seen.append(os.environ.get("AZURE_TOKEN_CREDENTIALS"))
+            return pafs.LocalFileSystem(), location
+
+    monkeypatch.setattr(pafs, "FileSystem", Opened)
+    resolve_location(f"{scheme}://container@acc.dfs.core.windows.net/lake", None)
+    assert seen == [expected]
 
 
 def test_the_key_of_the_environment_is_for_those_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
