@@ -172,9 +172,9 @@ def _of_some(
         both[done] = True
         fitting = left_out(both)
         if np.array_equal(fitting, both):
-            return both, [combined(*parts) for parts in zip(asked, results, others, strict=True)] if len(
-                done
-            ) else results
+            if len(done):
+                results = [combined(*parts) for parts in zip(asked, results, others, strict=True)]
+            return both, results
         wanted = np.flatnonzero(fitting & ~answered)
     return answered, results
 
