@@ -8,7 +8,9 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from secateur.io.tables.openers import add_opener
 
 if TYPE_CHECKING:
     from secateur import inspect
@@ -128,6 +130,14 @@ _NAMES = {  # by module, which is imported when one of them is asked for: a firs
 
 _MODULES = ("inspect",)
 
+
+def _open_frame(frame: Any, **settings: Any) -> Any:
+    from secateur.io.spark.frame_table import open_frame
+
+    return open_frame(frame, **settings)
+
+
+add_opener("pyspark", "DataFrame", _open_frame)
 
 if not TYPE_CHECKING:  # type checkers know the names above, and report any other
 

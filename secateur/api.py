@@ -63,7 +63,8 @@ def open_table(
     catalog, or a PyIceberg table. A Delta table is a directory with a ``_delta_log``, or an open table of the library
     ``deltalake``, which is read at the version that it has loaded. A Hudi table is a directory with a ``.hoodie``. Some
     Parquet files are a table too: a list of them, a pattern (``"lake/2026-*/*.parquet"``; ``**`` is any directories),
-    or a ``pyarrow.dataset``; their index lies at `index_location`.
+    or a ``pyarrow.dataset``; their index lies at `index_location`. A Spark DataFrame (Spark Classic) is one if it reads
+    a directory of Parquet files, or a table of the catalog in Parquet, whole.
 
     Parameters
     ----------
@@ -285,7 +286,7 @@ def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> S
 
 
 def aggregate(
-    table: Table,
+    table: Table | Source,
     aggregates: str,
     where: str | Predicate | Column | BooleanExpression | None = None,
     *,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from secateur.errors import UnsupportedTable
+from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.maintain.entries import require_snapshot
 
+if TYPE_CHECKING:
+    from secateur.io.tables.open import Source
 
-def register_index(table: Table) -> str:
+
+def register_index(table: Table | Source) -> str:
     """Name the location of the index in an Iceberg table's metadata, so that no ``index_location`` is needed.
 
     Sets the table property ``secateur.index-location``. After moving the index, register it again.
@@ -25,6 +31,7 @@ def register_index(table: Table) -> str:
     UnsupportedTable
         For a table without metadata.
     """
+    table = as_table(table)
     require_snapshot(table)
     register = getattr(table, "register_index", None)
     if register is None:

@@ -216,7 +216,7 @@ class Report:
                 *([f"order: {self.order}"] if self.order else []),
                 *([f"table: {self.described_table()}"] if self.table else []),
                 f"index: {self.index}",
-                f"read of the index: {self.reads}",
+                *([f"read of the index: {self.reads}"] if self.index != "none" else []),
                 *(["plan: as it was made when the same was asked before of the same files"] if self.kept else []),
                 *([f"audit: {self.audit}"] if self.audit else []),
                 "",

@@ -320,6 +320,13 @@ def test_without_an_index_a_caution_says_how_to_build_one(tmp_path: Path) -> Non
     assert "there is no index" not in run("prune", tmp_path, "id = 5").stdout
 
 
+def test_of_no_index_nothing_is_said_to_be_in_memory(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": range(9)}), tmp_path / "a.parquet")
+    assert "read of the index" not in run("prune", tmp_path, "id = 5").stdout
+    sec.build_index(tmp_path)
+    assert "read of the index" in run("prune", tmp_path, "id = 5").stdout
+
+
 def test_a_broken_index_costs_time_and_is_told(golden: Path) -> None:
     break_snapshot(golden)
     lax = run("prune", golden, "id = 17", "--count")

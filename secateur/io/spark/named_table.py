@@ -134,7 +134,7 @@ def _quoted(name: str) -> str:
 def _of_parquet(spark: SparkSession, entry: CatalogEntry, rest: dict[str, Any]) -> ParquetDirectory:
     glob = _glob(spark, entry)
     columns = spark.table(entry.name).schema
-    _require_plain(entry.name, columns)
+    require_plain(entry.name, columns)
     schema = arrow_schema(columns)
     return open_registered(entry.location, schema, _partitions(spark, entry, schema), glob=glob, **rest)
 
@@ -152,14 +152,14 @@ def _glob(spark: SparkSession, entry: CatalogEntry) -> str | None:
     if other is None and hasattr(spark, "_jsparkSession"):
         catalog = spark._jsparkSession.sharedState().externalCatalog()
         stored = catalog.getTable(entry.details["Database"], entry.details["Table"]).storage().properties()
-        return next((value for name, value in _as_json(spark, stored).items() if name.lower() == _GLOB), None)
+        return options_of(spark, stored).get(_GLOB)
     raise UnsupportedTable(
         f"{entry.name} has the option {other[1] if other else 'pathGlobFilter'}, by which Spark chooses its files, and "
         "which is not read by the table's name: open its directory, if need be with glob="
     )
 
 
-def _require_plain(name: str, columns: StructType) -> None:
+def require_plain(name: str, columns: StructType) -> None:
     """Raise UnsupportedTable for columns with a collation, or with a default that files written before it lack."""
     schema = columns.json()
     for lacking, sign in (("a collation", _COLLATIONS), ("a default for older files", _DEFAULT)):
@@ -192,6 +192,11 @@ def _registered(spark: SparkSession, entry: CatalogEntry, columns: list[str]) ->
     folders = [_folder(unquote(partition["storage"]["locationUri"]), entry.location) for partition in parsed]
     values = [pa.array([_value(partition["spec"][name]) for partition in parsed], pa.string()) for name in columns]
     return Registered(pa.array(folders, pa.string()), pa.StructArray.from_arrays(values, names=columns))
+
+
+def options_of(spark: SparkSession, options: Any) -> dict[str, str]:
+    """Return options, a map of Scala's, by their names in lower case."""
+    return {name.lower(): value for name, value in _as_json(spark, options).items()}
 
 
 def _as_json(spark: SparkSession, collection: Any) -> Any:

@@ -19,6 +19,7 @@ from secateur.io.storage.redaction import redacted_location
 from secateur.io.tables.directory.chosen import FileChoice, listed, matching, of_dataset
 from secateur.io.tables.directory.table import ParquetDirectory, open_chosen, open_directory
 from secateur.io.tables.look import TableLook, look_at
+from secateur.io.tables.openers import is_of, opener_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +32,17 @@ if TYPE_CHECKING:
     from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.hudi.table import HudiTable
     from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
+    from secateur.io.tables.openers import SparkFrame
     from secateur.io.tables.table import Table
 
     Source: TypeAlias = (
-        str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset | PyIcebergTable | DeltaLakeTable
+        str
+        | os.PathLike[str]
+        | Sequence[str | os.PathLike[str]]
+        | Dataset
+        | PyIcebergTable
+        | DeltaLakeTable
+        | SparkFrame
     )
 
 DIRECTORY, ICEBERG, DELTA, HUDI = "directory", "iceberg", "delta", "hudi"
@@ -67,6 +75,14 @@ def open_at(
     glob: str | None = None,
 ) -> ParquetDirectory | IcebergTable | DeltaTable | HudiTable:
     """Open the table at a location; see :func:`secateur.open_table`."""
+    opener = opener_of(location)
+    if opener is not None:
+        if (catalog, moment, filesystem, schema, glob) != (None, Moment(), None, None, None):
+            raise ValueError("leave out catalog, filesystem, schema, glob and a snapshot: the DataFrame tells them")
+        opened: ParquetDirectory = opener(
+            location, index_location=index_location, freshness=freshness, disk_cache=disk_cache
+        )
+        return opened
     recognition = Recognised(ICEBERG) if catalog is not None else recognised(location, filesystem)
     if glob is not None and recognition.format != DIRECTORY:
         raise ValueError(f"leave out glob: the metadata of {_redacted(location)} says which files it has")
@@ -155,7 +171,7 @@ def as_table(source: Table | Source, glob: str | None = None) -> Table:
 
     Raises ValueError for a glob with a table that is open.
     """
-    if hasattr(source, "snapshot") and hasattr(source, "store"):
+    if opener_of(source) is None and hasattr(source, "snapshot") and hasattr(source, "store"):
         if glob is not None:
             raise ValueError("glob= is for a table named by its location: give it to open_table()")
         return cast("Table", source)
@@ -257,12 +273,6 @@ def _of_object(source: Any, filesystem: FileSystem | None) -> Recognised:
             raise ValueError("leave out filesystem: a dataset has its own")
         return Recognised(DIRECTORY, choice=of_dataset(source))
     return Recognised(DELTA if is_of(source, "deltalake", "DeltaTable") else ICEBERG)
-
-
-def is_of(source: object, library: str, name: str) -> bool:
-    """Return whether something is an object of a library's class, or of one derived from it, without importing it."""
-    kinds = type(source).__mro__
-    return any(kind.__module__.partition(".")[0] == library and kind.__name__ == name for kind in kinds)
 
 
 def _redacted(location: object) -> str:

@@ -74,6 +74,8 @@ def parse(text: str) -> Predicate:
 
     Raises InvalidPredicate, with line and column, if the text is not a single boolean expression.
     """
+    if not text.strip():
+        raise InvalidPredicate("the predicate is empty: write true for all rows")
     return _parsed(text, _read)
 
 

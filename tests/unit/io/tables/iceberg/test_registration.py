@@ -50,6 +50,12 @@ def test_an_index_that_is_gone_costs_no_row(catalog: Catalog, events: Table, tmp
     assert sec.prune(moved, "id = 1", strict=True).report.index.startswith("snapshot 1")
 
 
+def test_the_library_s_table_is_taken(catalog: Catalog, events: Table) -> None:
+    index_here(sec.open_table(events), BuildOptions())
+    location = sec.register_index(events)
+    assert catalog.load_table("db.events").properties["secateur.index-location"] == location
+
+
 def test_what_cannot_be_registered_is_said(events: Table, tmp_path: Path) -> None:
     with pytest.raises(IndexMissing):
         sec.register_index(sec.open_table(events))
