@@ -35,7 +35,9 @@ NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_tr
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
     spark/test_spark_iceberg.py spark/test_stream.py laws/predicates/test_text_rows.py)
 NEEDS_SPARK40 := $(addprefix tests/spark/,test_hand_off.py enable/test_enable.py test_transparent.py test_spark_source.py \
-    test_variant.py test_named_tables.py test_spark_iceberg.py test_stream.py)
+    test_variant.py test_named_tables.py test_spark_iceberg.py test_stream.py enable/test_enable_iceberg.py \
+    enable/test_enable_iceberg_current.py enable/test_enable_iceberg_planning.py enable/test_enable_iceberg_groups.py \
+    enable/test_enable_iceberg_conflicts.py)
 NEEDS_SPARK40_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \

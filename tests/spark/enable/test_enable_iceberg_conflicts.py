@@ -22,7 +22,12 @@ from tests.support.merged_tables import (
     row_groups_left,
     source,
 )
+from tests.support.older_spark import SCANS_TELL_SNAPSHOTS
 from tests.support.profiles import one_in
+
+KINDS = ["org.apache.iceberg.exceptions.ValidationException"]
+if not SCANS_TELL_SNAPSHOTS:
+    KINDS.append("java.lang.IllegalStateException")  # Iceberg 1.11 looks for files to write anew in no later snapshot
 
 
 @pytest.fixture(scope="module", params=["merge-on-read", "copy-on-write"])
@@ -51,8 +56,8 @@ def conflict(spark: SparkSession, statement: str, between: str, name: str, *, pr
         while cause.getCause() is not None:
             cause = cause.getCause()
         kind, _, message = cause.toString().partition(": ")
-        assert kind == "org.apache.iceberg.exceptions.ValidationException", str(error)
-        return str(message).partition(": [")[0]
+        assert kind in KINDS, str(error)
+        return str(message).partition(": [")[0].partition(" Row-level operation scan snapshot")[0]
     finally:
         spark.conf.unset(SWITCH)
         spark.conf.unset("spark.sql.adaptive.enabled")
@@ -88,10 +93,12 @@ def test_a_commit_between_planning_and_writing_is_refused_as_without(
     statement = f"{SAME_ID}{condition} {UPSERT}"
     with_keys = conflict(iceberg, statement, between, TABLE, pruned=True)
     left = row_groups_left(iceberg)
-    assert left is not None and left <= 3
+    assert (left is not None and left <= 3) == (SCANS_TELL_SNAPSHOTS or mode == "copy-on-write")
     assert with_keys == conflict(iceberg, statement, between, TWIN, pruned=False)
     if mode == "copy-on-write" and between == GONE:  # from a file that the MERGE does not write anew
         refused = ["serializable"]
+    if mode == "copy-on-write" and not SCANS_TELL_SNAPSHOTS:
+        refused = ["serializable", "snapshot"]
     assert bool(with_keys) == (isolation in refused)
     require_twins(iceberg, statement)
     forty = iceberg.table(TABLE).where("id = 40 AND name = 'forty'").count()

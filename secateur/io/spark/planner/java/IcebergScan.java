@@ -40,6 +40,10 @@ public final class IcebergScan implements Function {
             boolean isPartial = !(parts[2] instanceof List);
             String[] columns = ColumnFigures.asked(session.sessionState().conf(), scan.readSchema());
             byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2], columns);
+            if (CurrentSnapshot.isReadBy(scan)) {
+                if (isPartial) return "on Spark 4.0, nothing of Iceberg's scans is answered from the index alone";
+                return NarrowedScan.ofCurrent(session, table, scan, question, deferred, (EnableRule) parts[3]);
+            }
             if (isPartial && IndexTasks.hasFloats(scan)) return "Iceberg filters floats by its own rules";
             boolean isChosen = isPartial && IndexTasks.hasFilterOfPartitions(scan, table);
             if (isChosen) deferred = null; // Iceberg's tasks tell which files are counted

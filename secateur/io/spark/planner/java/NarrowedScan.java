@@ -86,6 +86,27 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             session, scan, table.name(), rule, isPartial, names(indexed, schema), question, ranges);
     }
 
+    /** The same for a scan that does not tell its snapshot; it never stands for rows that are known without it. */
+    static Object ofCurrent(
+            SparkSession session, Table table, Scan scan, byte[] asked, DeferredScan deferred, EnableRule rule)
+            throws Exception {
+        String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
+        if (metadata == null || rule.lookups.columns(metadata) == null) return "no index";
+        Object snapshot = CurrentSnapshot.of(scan, deferred);
+        if (!(snapshot instanceof CurrentSnapshot)) return snapshot;
+        CurrentSnapshot current = (CurrentSnapshot) snapshot;
+        String[] indexed = rule.lookups.columns(current.metadata);
+        if (indexed == null) return "no index";
+        List paths = paths(current.scan);
+        if (paths == null) return "not a scan of data files";
+        Schema schema = (Schema) Reflected.call(current.scan, CurrentSnapshot.SCHEMA);
+        byte[] question = Answer.asked(session, 0, asked);
+        FileRanges ranges = FileRanges.of(
+            rule.asker, told(current.metadata, current.id, schema, paths), paths, question);
+        return new NarrowedScan(
+            session, current.scan, table.name(), rule, false, names(indexed, schema), question, ranges);
+    }
+
     /** The paths of a scan's tasks, which Iceberg plans for this if it has not yet; null if some read no data file. */
     private static List paths(Scan scan) throws Exception {
         Map files = new LinkedHashMap();

@@ -18,6 +18,17 @@ final class Reflected {
         throw new NoSuchMethodException(name);
     }
 
+    /** Whether there is such a method, which `call` would call. */
+    static boolean has(Object target, String name) {
+        for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {
+            Method[] methods = each.getDeclaredMethods();
+            for (int i = 0; i < methods.length; i++) {
+                if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == 0) return true;
+            }
+        }
+        return false;
+    }
+
     static Field field(Object target, String name) throws Exception {
         for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {
             Field[] fields = each.getDeclaredFields();
