@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -51,14 +51,9 @@ def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
 
 def deleted_rows(catalog: Catalog, blocks: Blocks, positions: Mapping[int, np.ndarray]) -> np.ndarray:
     """Count the deleted rows of every block, from the deleted positions of every file, ascending and distinct."""
-    file = blocks.file
-    first = _first_rows(catalog, np.array(sorted(positions)), file, blocks.row_group)
     counts = np.zeros(len(blocks), np.int64)
-    order = np.argsort(file, kind="stable")
-    for of_file in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-        begin = first[of_file]
-        rows = positions[int(file[of_file[0]])]
-        counts[of_file] = np.searchsorted(rows, begin + blocks.row_count[of_file]) - np.searchsorted(rows, begin)
+    for of_file, _, start, stop in _deleted_within(catalog, blocks, positions):
+        counts[of_file] = stop - start
     return counts
 
 
@@ -66,16 +61,24 @@ def deleted_places(
     catalog: Catalog, blocks: Blocks, positions: Mapping[int, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the block and the row in it of every deleted row of some blocks, as in :func:`deleted_rows`."""
-    first = _first_rows(catalog, np.array(sorted(positions)), blocks.file, blocks.row_group)
     places = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    for of_file, begin, start, stop in _deleted_within(catalog, blocks, positions):
+        rows, counts = positions[int(blocks.file[of_file[0]])], stop - start
+        places.append((np.repeat(of_file, counts), rows[spread(start, counts)] - np.repeat(begin, counts)))
+    block, row = zip(*places, strict=True)
+    return np.concatenate(block), np.concatenate(row)
+
+
+def _deleted_within(
+    catalog: Catalog, blocks: Blocks, positions: Mapping[int, np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield the blocks of every file, their first rows, and where among its deleted positions theirs start and stop."""
+    first = _first_rows(catalog, np.array(sorted(positions)), blocks.file, blocks.row_group)
     order = np.argsort(blocks.file, kind="stable")
     for of_file in np.split(order, np.flatnonzero(np.diff(blocks.file[order])) + 1):
         begin, rows = first[of_file], positions[int(blocks.file[of_file[0]])]
         start, stop = (np.searchsorted(rows, at) for at in (begin, begin + blocks.row_count[of_file]))
-        counts = stop - start
-        places.append((np.repeat(of_file, counts), rows[spread(start, counts)] - np.repeat(begin, counts)))
-    block, row = zip(*places, strict=True)
-    return np.concatenate(block), np.concatenate(row)
+        yield of_file, begin, start, stop
 
 
 def _first_rows(catalog: Catalog, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
