@@ -44,6 +44,7 @@ from secateur.io.parquet.thrift import (
 )
 from secateur.io.parquet.writer_bugs import doubts
 from secateur.io.storage.byte_ranges import LOCAL_GAP, Range, read_ranges
+from secateur.io.storage.object_file import AFTER_FOOTER
 
 __all__ = [
     "Bounds",
@@ -58,10 +59,9 @@ __all__ = [
     "stored_chunks",
 ]
 
-CHUNK_BYTES = 1 << 10  # of a column chunk, decoded
+_CHUNK_BYTES = 1 << 10  # of a column chunk, decoded
 _TAIL = 64 << 10  # bytes of the first read; enough for the footer of some hundred column chunks
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
-_ENDING = 8  # bytes: the footer's length, then the magic
 _MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 
 
@@ -83,7 +83,7 @@ class Footer:
     @property
     def nbytes(self) -> int:
         """Approximate bytes in memory."""
-        return CHUNK_BYTES * len(self._columns) * len(self._chunks)
+        return _CHUNK_BYTES * len(self._columns) * len(self._chunks)
 
     def chunks(self, row_group: int) -> tuple[Chunk, ...]:
         """Return the column chunks of a row group, by leaf ordinal."""
@@ -169,14 +169,14 @@ def footer_bytes(file: pa.NativeFile, size: int) -> bytes:
         raise InvalidParquet("encrypted footer (PARE) is not supported")
     if tail[-4:] != _MAGIC:
         raise InvalidParquet(f"not a Parquet file: ends with {tail[-4:]!r} instead of {_MAGIC!r}")
-    length = int.from_bytes(tail[-_ENDING:-4], "little")
-    if len(_MAGIC) + length + _ENDING > size:
+    length = int.from_bytes(tail[-AFTER_FOOTER:-4], "little")
+    if len(_MAGIC) + length + AFTER_FOOTER > size:
         raise InvalidParquet(f"truncated: footer length {length} exceeds the file's {size} bytes")
     if length > _MAX_INT32:
         raise InvalidParquet(f"footer length {length} exceeds {_MAX_INT32} bytes")
-    if length + _ENDING <= len(tail):
-        return tail[len(tail) - _ENDING - length : -_ENDING]
-    return _read(file, size - _ENDING - length, length)
+    if length + AFTER_FOOTER <= len(tail):
+        return tail[len(tail) - AFTER_FOOTER - length : -AFTER_FOOTER]
+    return _read(file, size - AFTER_FOOTER - length, length)
 
 
 def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:

@@ -24,9 +24,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import xxhash
 
-from secateur.io.storage.object_file import END
-
-_ENDING = 8  # bytes: the footer's length, then the magic
+from secateur.io.storage.object_file import AFTER_FOOTER, END
 
 # Names of an object's version in listings of fsspec's filesystems: s3fs, gcsfs, adlfs, ossfs and others.
 _VERSIONS = frozenset({"etag", "generation", "versionid", "version_id", "md5hash", "content_md5", "crc32c"})
@@ -61,7 +59,7 @@ def end_of(file: pa.NativeFile) -> int:
     """
     size = file.size()
     data = file.read_at(min(size, END), max(0, size - END))
-    footer = int.from_bytes(data[-_ENDING:-4], "little") + _ENDING
+    footer = int.from_bytes(data[-AFTER_FOOTER:-4], "little") + AFTER_FOOTER
     if len(data) < footer <= size:
         data = file.read_at(footer, size - footer)
     return signed(xxhash.xxh3_64_intdigest(data)) or 1
