@@ -233,14 +233,7 @@ def test_columns_of_a_condition_alone_are_read_only_where_it_is_in_doubt(
 ) -> None:
     data = pa.table({"key": range(2_000), "x": np.random.default_rng(0).random(2_000)})
     pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
-    asked: list[tuple[list[int], list[str]]] = []
-    real = row_group_reader.RowGroupReader._all_batches
-
-    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
-        asked.append((list(row_groups), list(names)))
-        return real(self, row_groups, names)
-
-    monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
+    asked = asked_of_pyarrow(monkeypatch)
     plan = sec.prune(sec.open_table(str(tmp_path)), "key < 1500", strict=True)
     assert plan.to_arrow(["x"]) == data.slice(0, 1_500).select(["x"])
     assert asked == [([0], ["x"]), ([1], ["key", "x"])]
