@@ -71,6 +71,8 @@ def fold(predicate: Predicate, row_count: np.ndarray, outcomes_of: Callable[[Lea
 
 def combined(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
     """Combine the outcomes of the leaves over units none of which is empty."""
+    if isinstance(predicate, Leaf):
+        return outcomes_of(predicate)
     return unrolled(partial(_folded, outcomes_of=outcomes_of), predicate, {}, shared(predicate))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class ChunkLocations:
     row_count: int
     chunks: Mapping[int, ColumnLocations]
 
-    @property
+    @cached_property
     def has_pages(self) -> bool:
         """Whether the pages of all these chunks are known."""
         return all(chunk.pages is not None for chunk in self.chunks.values())
@@ -57,7 +58,7 @@ class ChunkLocations:
         pages = [chunk.pages for chunk in self.chunks.values() if chunk.pages is not None]
         return sum(array.nbytes for of_chunk in pages for array in vars(of_chunk).values())
 
-    @property
+    @cached_property
     def byte_count(self) -> int:
         """Compressed bytes of all these chunks."""
         return sum(chunk.size for chunk in self.chunks.values())

@@ -5,6 +5,7 @@ If an index has a file's metadata and page locations, its rows are read without 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,7 +105,12 @@ class RowGroupReader(Generic[OpenFile]):
     def names(self, fields: Sequence[pa.Field]) -> list[str]:
         """Return the file's names of those columns of the table that it has, ignoring case."""
         columns = tuple(field.name for field in fields)
-        return self.opened.known.names_of(columns) if self.stored is None else among(self.head.schema.names, columns)
+        if self.stored is None:
+            return self.opened.known.names_of(columns)
+        names = self._names_of.get(columns)
+        if names is None:
+            names = self._names_of[columns] = among(self.head.schema.names, columns)
+        return names
 
     @cached_property
     def all_names(self) -> list[str]:
@@ -172,13 +178,25 @@ class RowGroupReader(Generic[OpenFile]):
         spared = self._spares_footer(row_group)
         if rows is None and not spared:
             return False
+        cost, whole = self._page_cost(row_group, names, rows)
+        return cost <= whole or (spared and cost <= MOST_COPIED)
+
+    def _page_cost(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> tuple[float, int]:
+        """Return the cost of reading the selected rows, or all, by pages, and the bytes of reading all rows whole.
+
+        The cost is infinite if not all page locations are known.
+        """
         locations = self._locations_of(row_group, names)
         if locations is None or not locations.has_pages:
-            return False
+            return math.inf, 0
         chosen = all_rows(locations.row_count) if rows is None else rows
         size, count = selected_size(locations, chosen)
-        cost = CHUNK_COST * len(locations.chunks) + BYTE_COST * size + PAGE_COST * count
-        return cost <= locations.byte_count or (spared and cost <= MOST_COPIED)
+        return CHUNK_COST * len(locations.chunks) + BYTE_COST * size + PAGE_COST * count, locations.byte_count
+
+    def gain(self, row_group: int, names: Sequence[str], rows: RowSelection) -> float:
+        """Return the share of the cost of reading some columns of a row group whole that reading by pages saves."""
+        cost, whole = self._page_cost(row_group, names, rows)
+        return max(0.0, 1.0 - cost / whole) if whole else 0.0
 
     def is_read_by_pages(self, row_groups: Sequence[int], names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether the selected rows of some columns of the file, or all, are read by their pages."""
@@ -193,25 +211,33 @@ class RowGroupReader(Generic[OpenFile]):
             return False
         return (locations.byte_count if rows is None else selected_bytes(locations, rows)) <= self.gap
 
-    def together(self, row_groups: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, ...]]:
-        """Yield row groups in order: small ones that follow each other together, and others one by one.
+    def together(
+        self, row_groups: Sequence[int], names: Sequence[str], is_dense: Callable[[int], bool]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield row groups in order: those together that follow each other and are small or dense, others one by one.
 
-        A row group is small if reading its pages one by one would cost more than reading its columns whole. pyarrow
-        cannot read nested columns of several row groups at once.
+        A row group is small if reading its pages one by one would cost more than reading its columns whole, and dense
+        if all of its pages are needed, as far as that is known when the row groups before it were read. pyarrow cannot
+        read nested columns of several row groups at once.
         """
         is_alone = len(row_groups) == 1 or all(map(self._spares_footer, row_groups))
         if is_alone or not self.opened.known.are_flat(tuple(names)):
             yield from ((row_group,) for row_group in row_groups)
             return
-        run: list[int] = []
-        size, leaves = 0, len(self._leaves_of(names))
-        for row_group in row_groups:
+        leaves = len(self._leaves_of(names))
+
+        def held(row_group: int) -> int:
             of_column = self._chunk_bytes(row_group)
             small = of_column <= CHUNK_COST if self.stored is None else self.is_read_whole([row_group])
-            more = leaves * of_column if small else MOST_TOGETHER
+            return leaves * of_column if small or is_dense(row_group) else MOST_TOGETHER
+
+        run: list[int] = []
+        size = 0
+        for row_group in row_groups:
+            more = held(row_group)
             if run and size + more > MOST_TOGETHER:
                 yield tuple(run)
-                run, size = [], 0
+                run, size, more = [], 0, held(row_group)
             run.append(row_group)
             size += more
         if run:
@@ -224,24 +250,22 @@ class RowGroupReader(Generic[OpenFile]):
         """
         if len(row_groups) > 1:
             return True
-        if self._spares_footer(row_groups[0]):
+        row_group = row_groups[0]
+        is_small = self._are_small.get(row_group)
+        if is_small is None:
+            is_small = self._are_small[row_group] = self._is_small(row_group)
+        return is_small
+
+    def _is_small(self, row_group: int) -> bool:
+        if self._spares_footer(row_group):
             return False
-        known = self._stored_locations(row_groups[0])
+        known = self._stored_locations(row_group)
         if known is not None and known.chunks:
             return known.byte_count <= CHUNK_COST * len(known.chunks)
-        return self._chunk_bytes(row_groups[0]) <= CHUNK_COST
+        return self._chunk_bytes(row_group) <= CHUNK_COST
 
     def _spares_footer(self, row_group: int) -> bool:
         return self.is_stored(row_group) and isinstance(self.file, ObjectFile)
-
-    def is_held(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
-        """Return whether all rows of some columns of the file may be held in memory."""
-        if len(row_groups) > 1:
-            return True
-        if self._spares_footer(row_groups[0]):
-            locations = self._locations_of(row_groups[0], names)
-            return locations is not None and locations.byte_count <= MOST_TOGETHER
-        return self.byte_count(row_groups, names) <= MOST_TOGETHER
 
     def _chunks(self, row_groups: Sequence[int], leaves: Sequence[int]) -> list[Range]:
         """Return the byte ranges of the chunks of some leaves.
@@ -279,10 +303,12 @@ class RowGroupReader(Generic[OpenFile]):
 
     def _locations_of(self, row_group: int, names: Sequence[str]) -> ChunkLocations | None:
         """Return the locations of some columns; None if only pyarrow can read them."""
-        try:
-            return self._locations(row_group, self.head.leaves(names))
-        except InvalidParquet:
-            return None
+        key = row_group, tuple(names)
+        if key not in self._located:
+            self._located[key] = None
+            with suppress(InvalidParquet):
+                self._located[key] = self._locations(row_group, self.head.leaves(names))
+        return self._located[key]
 
     def _locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         stored = self._stored_locations(row_group)
@@ -302,6 +328,18 @@ class RowGroupReader(Generic[OpenFile]):
 
     @cached_property
     def _decoded(self) -> dict[int, ChunkLocations | None]:
+        return {}
+
+    @cached_property
+    def _located(self) -> dict[tuple[int, tuple[str, ...]], ChunkLocations | None]:
+        return {}
+
+    @cached_property
+    def _are_small(self) -> dict[int, bool]:
+        return {}
+
+    @cached_property
+    def _names_of(self) -> dict[tuple[str, ...], list[str]]:
         return {}
 
     def _file_locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:

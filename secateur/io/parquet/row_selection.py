@@ -40,6 +40,13 @@ class RowSelection:
         first, last = np.searchsorted(self.stop, begin, "right"), np.searchsorted(self.start, stop, "left")
         return RowSelection(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
 
+    def among(self, positions: np.ndarray) -> np.ndarray:
+        """Return which ascending positions are rows of this selection: bool."""
+        first, stop = positions.searchsorted(self.start), positions.searchsorted(self.stop)
+        selected = np.zeros(len(positions), bool)
+        selected[spread(first, stop - first)] = True
+        return selected
+
     def split(self, n: int) -> list[RowSelection]:
         """Split the rows into at most n parts of about equal size, in order."""
         total = len(self)

@@ -111,11 +111,12 @@ class BlockReader:
         """Yield the row groups of files in order, those of a file together that are read as one."""
         for file in files:
             opened = self._opened(file)
-            rows_of = dict(zip(file.row_groups, file.rows, strict=True))
-            for residual, pairs in groupby(zip(file.residual, file.row_groups, strict=True), itemgetter(0)):
-                for row_groups in opened.together([row_group for _, row_group in pairs], self.needed):
+            blocks = zip(file.residual, file.row_groups, file.rows, strict=True)
+            for residual, of_residual in groupby(blocks, itemgetter(0)):
+                rows_of, read = {row_group: rows for _, row_group, rows in of_residual}, self._reads[residual]
+                for row_groups in opened.together(rows_of, self.needed, read):
                     rows = opened.selection(row_groups, [rows_of[row_group] for row_group in row_groups])
-                    yield FilePart(file, residual, self._reads[residual], opened, row_groups, rows)
+                    yield FilePart(file, residual, read, opened, row_groups, rows)
 
     def _matching_in(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         opened, row_groups, rows = part.opened, part.row_groups, part.rows

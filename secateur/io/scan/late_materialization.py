@@ -1,14 +1,17 @@
 """Late materialization: read the predicate's columns first, and of the others only the pages with matching rows.
 
 If the other columns have few bytes, or would be read almost completely, or the rows are few, all columns are read at
-once. Source: Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
+once; so are they after row groups of which hardly anything could be left out. Source: Abadi et al., "Materialization
+Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -33,9 +36,12 @@ from secateur.ragged import offsets_of
 PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
 FEW_ROWS = 16  # rows that row lists chose: each is likely to match, and a second read would cost a round trip
 SAMPLED = 64  # every so many of dense matches tell whether they lie in all pages
+LEAST_GAIN = 0.2  # of the other columns' bytes: a second read of a row group takes about a tenth of its time
+WEIGHT = 0.25  # of the row group read last
 CELL = 256  # rows; pages have more, so selecting whole cells costs no more than rows
 RowGroups: TypeAlias = tuple[int, ...]  # of one file, read as one; their rows are numbered through them
 Matches: TypeAlias = Generator[pa.RecordBatch, None, frozenset[int]]  # returns the row groups that have a match
+Tested: TypeAlias = tuple[np.ndarray, pa.RecordBatch, np.ndarray]  # with positions, and which rows meet a condition
 Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # a batch with its rows' positions in the row groups
 
 
@@ -54,6 +60,30 @@ class RowCondition:
     def __call__(self, batch: pa.RecordBatch) -> np.ndarray:
         return self.rows(self.predicate, batch)
 
+    def among(self, batch: pa.RecordBatch, selected: np.ndarray) -> np.ndarray:
+        """Return which of the selected rows of a batch meet the condition, which is evaluated on no other row."""
+        passing = selected.copy()
+        if selected.any():
+            tested = batch.select([name for name in batch.schema.names if name in self.columns])
+            passing[selected] = self(tested.filter(flags(selected)))
+        return passing
+
+
+@dataclass
+class Gain:
+    """What reading other columns later has spared, or would have, in the row groups read so far; threads share it."""
+
+    share: float | None = None  # of the bytes of the other columns, the last row groups counting most; None: unknown
+
+    def note(self, spared: float) -> None:
+        """Note what share was spared in some row groups."""
+        self.share = spared if self.share is None else self.share + WEIGHT * (spared - self.share)
+
+    @property
+    def is_little(self) -> bool:
+        """Whether reading all columns at once is expected to take less time."""
+        return self.share is not None and self.share < LEAST_GAIN
+
 
 @dataclass(frozen=True)
 class FilteredRead:
@@ -62,6 +92,17 @@ class FilteredRead:
     condition: RowCondition
     wanted: Sequence[pa.Field]  # what is returned of them
     fields: Sequence[pa.Field]  # these, and all columns of the condition
+    gain: Gain = field(default_factory=Gain, compare=False)
+
+    @cached_property
+    def first(self) -> list[pa.Field]:
+        """The columns of the condition."""
+        return [column for column in self.fields if column.name in self.condition.columns]
+
+    @cached_property
+    def others(self) -> list[pa.Field]:
+        """The returned columns that the condition does not need."""
+        return [column for column in self.wanted if column.name not in self.condition.columns]
 
 
 @dataclass(frozen=True)
@@ -72,9 +113,20 @@ class OpenedRows:
     constants: Mapping[str, pa.Scalar]
     has_positions: bool = False  # whether the column `_pos` is the rows' positions in the file
 
-    def together(self, row_groups: Sequence[int], fields: Sequence[pa.Field]) -> Iterator[RowGroups]:
-        """Yield row groups in order, small ones that follow each other together."""
-        return self.source.reader.together(row_groups, self.source.names(self._stored(fields)))
+    def together(
+        self, rows_of: Mapping[int, RowSelection | None], fields: Sequence[pa.Field], read: FilteredRead | None
+    ) -> Iterator[RowGroups]:
+        """Yield row groups, of which some rows are selected, in order: those together that are read as one.
+
+        These are small, or all their columns are read at once and whole.
+        """
+        reader, names = self.source.reader, self.source.names(self._stored(fields))
+
+        def is_dense(row_group: int) -> bool:
+            at_once = read is None or read.gain.is_little
+            return at_once and not reader.is_read_by_pages((row_group,), names, rows_of[row_group])
+
+        return reader.together([*rows_of], names, is_dense)
 
     def selection(self, row_groups: RowGroups, rows: Sequence[RowSelection | None]) -> RowSelection | None:
         """Return the selected rows of each of some row groups, numbered through them; None for all."""
@@ -109,12 +161,12 @@ class OpenedRows:
         self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead
     ) -> tuple[list[pa.Field], list[pa.Field]] | None:
         """Return the columns of a condition, and the stored ones to read after them; None to read all at once."""
-        first = [field for field in read.fields if field.name in read.condition.columns]
-        others = [field for field in self._stored(read.wanted) if field.name not in read.condition.columns]
-        few = rows is not None and len(rows) <= FEW_ROWS
-        if few or not self._stored(first) or not others or self._is_light(row_groups, others, rows):
+        if read.gain.is_little or (rows is not None and len(rows) <= FEW_ROWS):
             return None
-        return first, others
+        others = self._stored(read.others)
+        if not others or not self._stored(read.first) or self._is_light(row_groups, others, rows):
+            return None
+        return read.first, others
 
     def _is_light(self, row_groups: RowGroups, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Return whether columns are so few bytes that reading them later would cost more."""
@@ -122,14 +174,27 @@ class OpenedRows:
 
     def _straight(self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead) -> Matches:
         """Yield the matching rows, reading all columns at once."""
-        hit: set[int] = set()
-        names = [field.name for field in read.wanted]
-        for positions, batch in self.live(row_groups, read.fields, rows):
-            passed = read.condition(batch)
-            if passed.any():
-                hit |= self.row_groups_at(row_groups, positions.compress(passed))
-                yield chosen_of(batch.select(names), passed)
-        return frozenset(hit)
+        passed = [np.zeros(0, np.int64)]
+        names = [column.name for column in read.wanted]
+        most = rows  # tested among all rows, so that the others are not cut away first
+        if rows is not None and (self._are_few(row_groups, rows) or self._has_pages(row_groups, read, rows)):
+            most = None
+        for positions, batch in self.live(row_groups, read.fields, rows if most is None else None):
+            passing = read.condition(batch) if most is None else read.condition.among(batch, most.among(positions))
+            if passing.any():
+                passed.append(positions.compress(passing))
+                yield chosen_of(batch.select(names), passing)
+        chosen = np.concatenate(passed)
+        read.gain.note(self.gain(row_groups, self._stored(read.others), chosen))
+        return frozenset(self.row_groups_at(row_groups, chosen) if len(chosen) else ())
+
+    def _are_few(self, row_groups: RowGroups, rows: RowSelection) -> bool:
+        """Return whether selected rows are copied one by one, which takes less time than testing the others, too."""
+        return len(rows) < LEAST_SHARE * self.source.reader.row_count_of(row_groups)
+
+    def _has_pages(self, row_groups: RowGroups, read: FilteredRead, rows: RowSelection) -> bool:
+        """Return whether selected rows of all columns of a read are read by their pages."""
+        return self.source.reader.is_read_by_pages(row_groups, self.source.names(self._stored(read.fields)), rows)
 
     def _late(
         self,
@@ -140,17 +205,17 @@ class OpenedRows:
     ) -> Matches:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
-        names = [field.name for field in read.wanted if field.name in read.condition.columns]
-        in_memory = self.source.reader.is_held(row_groups, self.source.names(self._stored(read.fields)))
+        names = [column.name for column in read.wanted if column.name in read.condition.columns]
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
-        for positions, batch in self.live(row_groups, first, rows):
-            passing = read.condition(batch)
-            if not parts and not in_memory and _hits_most_pages(positions, passing):
-                return (yield from self._straight(row_groups, rows, read))
+        tested = ((positions, batch, read.condition(batch)) for positions, batch in self.live(row_groups, first, rows))
+        for positions, batch, passing in tested:
+            if not parts and len(row_groups) == 1 and _hits_most_pages(positions, passing):
+                return (yield from self._in_step(row_groups, rows, read, chain([(positions, batch, passing)], tested)))
             passed.append(positions.compress(passing))
             parts.append(chosen_of(batch.select(names), passing))
         chosen = np.concatenate(passed)
+        read.gain.note(self.gain(row_groups, others, chosen))
         if not len(chosen):
             return frozenset()
         known, given = pa.Table.from_batches(parts), 0
@@ -165,6 +230,23 @@ class OpenedRows:
                 yield self.complete(part, read.wanted, row_groups, chosen[begin : begin + part.num_rows])
                 begin += part.num_rows
         return frozenset(self.row_groups_at(row_groups, chosen))
+
+    def _in_step(
+        self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead, tested: Iterator[Tested]
+    ) -> Matches:
+        """Yield the matching rows, of which most pages hold one: other columns are read batch by batch, too."""
+        passed = [np.zeros(0, np.int64)]
+        others = (batch for _, batch in self.live(row_groups, self._stored(read.others), rows))
+        for positions, batch, passing, rest in _aligned(tested, others):
+            passed.append(positions.compress(passing))
+            whole = pa.RecordBatch.from_arrays(
+                [*batch.columns, *rest.columns], schema=pa.schema([*batch.schema, *rest.schema])
+            )
+            if len(passed[-1]):
+                yield chosen_of(self.complete(whole, read.wanted, row_groups, positions), passing)
+        chosen = np.concatenate(passed)
+        read.gain.note(self.gain(row_groups, self._stored(read.others), chosen))
+        return frozenset(self.row_groups_at(row_groups, chosen) if len(chosen) else ())
 
     def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
         """Return which of some row groups hold the rows at some positions, ascending; at least one."""
@@ -185,17 +267,11 @@ class OpenedRows:
             else:
                 yield from self._among_all(row_groups, fields, positions)
             return
-        count = self.source.reader.row_count_of(row_groups)
-        if len(positions) >= LEAST_SHARE * count and _distinct(positions[::SAMPLED] // PAGE_CELL) >= count // PAGE_CELL:
-            yield from self._among_all(row_groups, fields, positions)  # no page is left out
+        near = self._near(row_groups, positions)
+        if near is not None and len(near) == len(positions):
+            yield from self.source.at(row_groups, fields, near)
             return
-        if np.count_nonzero(positions[1:] > positions[:-1] + 1) < MOST_SLICES:
-            yield from self.source.at(row_groups, fields, chosen_rows(positions))
-            return
-        cell = positions // CELL
-        cells = chosen_rows(cell[np.append(True, cell[1:] != cell[:-1])])
-        near = RowSelection(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
-        if not self.source.reader.is_read_by_pages(row_groups, self.source.names(fields), near):
+        if near is None or not self.source.reader.is_read_by_pages(row_groups, self.source.names(fields), near):
             yield from self._among_all(row_groups, fields, positions)
             return
         wanted = np.zeros(int(positions[-1]) + 1, bool)
@@ -204,6 +280,36 @@ class OpenedRows:
             of_batch = wanted[rows]
             if of_batch.any():
                 yield batch.filter(flags(of_batch))
+
+    def _near(self, row_groups: RowGroups, positions: np.ndarray) -> RowSelection | None:
+        """Return the rows at some positions, with those between if they are many; None if no page can be left out."""
+        count = self.source.reader.row_count_of(row_groups)
+        if len(positions) >= LEAST_SHARE * count and _distinct(positions[::SAMPLED] // PAGE_CELL) >= count // PAGE_CELL:
+            return None
+        if np.count_nonzero(positions[1:] > positions[:-1] + 1) < MOST_SLICES:
+            return chosen_rows(positions)
+        cell = positions // CELL
+        cells = chosen_rows(cell[np.append(True, cell[1:] != cell[:-1])])
+        return RowSelection(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
+
+    def gain(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> float:
+        """Return the share of the bytes of stored columns that a read of the rows at some positions leaves out."""
+        if not len(positions):
+            return 1.0
+        if len(row_groups) == 1:
+            return self._gain_by_pages(row_groups, fields, positions)
+        held = self._with_rows(row_groups, positions)
+        first = int(np.argmax(held))  # the others are taken to be like the first that has one
+        begin, end = offsets_of(self.source.row_count[list(row_groups[: first + 1])])[-2:].tolist()
+        in_first = positions[: np.searchsorted(positions, end)] - begin
+        by_pages = self._gain_by_pages((row_groups[first],), fields, in_first)
+        return 1.0 - float(held.mean()) * (1.0 - by_pages)
+
+    def _gain_by_pages(self, row_group: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> float:
+        if self.source.reader.is_read_whole(row_group):
+            return 0.0
+        near = self._near(row_group, positions)
+        return 0.0 if near is None else self.source.reader.gain(row_group[0], self.source.names(fields), near)
 
     def _among_all(
         self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray
@@ -249,6 +355,23 @@ class OpenedRows:
     def _in_file(self, row_groups: RowGroups, positions: np.ndarray) -> pa.Array:
         """Return the positions in the file of rows of some row groups."""
         return from_numpy(positions_in_file(self.source.row_count, row_groups, positions))
+
+
+def _aligned(
+    tested: Iterator[Tested], others: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray, pa.RecordBatch]]:
+    """Yield other columns of the same rows beside those that were tested, however both are cut into batches."""
+    rest = None
+    for positions, batch, passing in tested:
+        begin = 0
+        while begin < batch.num_rows:
+            if rest is None or not rest.num_rows:
+                rest = next(others)
+            end = min(batch.num_rows, begin + rest.num_rows)
+            here = slice(begin, end)
+            yield positions[here], batch.slice(begin, end - begin), passing[here], rest.slice(0, end - begin)
+            rest, begin = rest.slice(end - begin), end
+    deque(others, 0)  # at its end a read checks the file
 
 
 def chosen_of(batch: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:

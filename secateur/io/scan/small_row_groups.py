@@ -87,9 +87,10 @@ def matching_rows_of(parts: Sequence[FilePart]) -> TestedParts:
     of_parts = [passed[start:stop] for start, stop in pairwise(begin)]
     chosen = [look.positions(hits) for look, hits in zip(looks, of_parts, strict=True)]
     hit = tuple(look.row_groups_at(rows) for look, rows in zip(looks, chosen, strict=True))
+    read.gain.note(1 - sum(map(len, hit)) / sum(len(part.row_groups) for part in parts))
     if not wanted:
         return TestedParts(tuple(tested.select([]).slice(0, int(np.count_nonzero(passed))).to_batches()), hit)
-    others = [field for field in wanted if field.name not in first]
+    others = read.others
     rest = [
         batch
         for look, hits, rows in zip(looks, of_parts, chosen, strict=True)

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,13 @@ class ListedFile:
     @property
     def is_local(self) -> bool:
         """Whether looking it up again costs nothing."""
-        return isinstance(innermost(self.filesystem, self.path)[0], pafs.LocalFileSystem)
+        return self._local_path is not None
+
+    @cached_property
+    def _local_path(self) -> str | None:
+        """Where a file of the local disk is; None for others."""
+        filesystem, path = innermost(self.filesystem, self.path)
+        return path if isinstance(filesystem, pafs.LocalFileSystem) else None
 
     def require(self, file: pa.NativeFile | None = None) -> None:
         """Raise StalePlan if the file is gone, or another one is in its place.
@@ -70,8 +77,8 @@ class ListedFile:
 
     def _now(self) -> tuple[int, int, int | None]:
         """Return the current size, modification time and witness (None: unknown). Raises OSError."""
-        if self.is_local:
-            status = os.stat(innermost(self.filesystem, self.path)[1])
+        if self._local_path is not None:
+            status = os.stat(self._local_path)
             if not stat.S_ISREG(status.st_mode):
                 raise FileNotFoundError(self.redacted)
             return status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -80,6 +80,8 @@ def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
 def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     """Evaluate a leaf; where letters beyond ASCII change case, all locales must agree."""
     outcomes = _in_locale(leaf, batch, LOCALES[0])
+    if isinstance(leaf, Within | Missing) and isinstance(leaf.operand, Field):
+        return outcomes
     if not any(is_computed_by_locale(part) for part in _evaluated(leaf)):
         return outcomes
     others = Rows(batch).beyond_ascii(fields(leaf))
