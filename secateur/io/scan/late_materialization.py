@@ -224,7 +224,7 @@ class OpenedRows:
             if not names:
                 yield self.complete(batch, read.wanted, row_groups, chosen[begin:given])
                 continue
-            texts = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
+            texts = _combined(known.slice(begin, batch.num_rows))
             schema = pa.schema([*texts.schema, *batch.schema])
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
                 yield self.complete(part, read.wanted, row_groups, chosen[begin : begin + part.num_rows])
@@ -355,6 +355,11 @@ class OpenedRows:
     def _in_file(self, row_groups: RowGroups, positions: np.ndarray) -> pa.Array:
         """Return the positions in the file of rows of some row groups."""
         return from_numpy(positions_in_file(self.source.row_count, row_groups, positions))
+
+
+def _combined(rows: pa.Table) -> pa.Table:
+    """Return rows in one chunk; in several if their texts exceed one."""
+    return rows.combine_chunks()
 
 
 def _aligned(

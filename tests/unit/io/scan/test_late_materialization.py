@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from secateur.io.parquet.row_selection import (
 from secateur.io.scan import late_materialization
 from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
+from secateur.pruning.predicate.nodes import Truth
 from secateur.scan import Scan
 from tests.support.checks.oracle import rows
 from tests.support.drawn.strategies import TableSpec, tables_and_predicates
@@ -265,6 +267,126 @@ def test_of_dense_matches_only_row_groups_with_one_are_read(tmp_path: Path, monk
     plan = sec.prune(sec.open_table(str(tmp_path)), "key between 0 and 1.5", strict=True)
     assert plan.to_arrow() == data.filter(pa.array(hit))
     assert asked == [([0, 1, 2], ["key"]), ([1], ["x"])]
+
+
+def large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no row group be small, and no column so short that it is read at once."""
+    monkeypatch.setattr(row_group_reader, "CHUNK_COST", 0)
+    monkeypatch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
+
+
+def test_after_row_groups_with_matches_all_columns_are_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds leave all in doubt. The second row group is the last that is asked by itself."""
+    hit = np.arange(6_000) % 2 == 0
+    data = pa.table({"key": np.where(hit, 0.5, -1.0), "x": np.random.default_rng(0).random(6_000)})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
+    large_row_groups(monkeypatch)
+    asked = asked_of_pyarrow(monkeypatch)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "key > 0", strict=True)
+    assert plan.to_arrow() == data.filter(pa.array(hit))
+    assert asked == [([0], ["key"]), ([0], ["x"]), ([1, 2, 3, 4, 5], ["key", "x"])]
+
+
+def test_after_row_groups_without_a_match_the_condition_is_asked_first_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 20
+    first = np.arange(n) < n // 2  # row groups in which every other row matches; in the others none does
+    hit = np.repeat(first, 1_000) & (np.arange(n * 1_000) % 2 == 0)
+    key = np.where(hit, 0.5, np.where(np.arange(n * 1_000) % 4 == 1, -1.0, 2.0))  # within equal bounds
+    data = pa.table({"key": key, "x": np.random.default_rng(0).random(n * 1_000)})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
+    large_row_groups(monkeypatch)
+    monkeypatch.setattr(row_group_reader, "MOST_TOGETHER", 1)  # so that each is read by itself
+    asked = asked_of_pyarrow(monkeypatch)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "key between 0 and 1", strict=True)
+    assert plan.to_arrow() == data.filter(pa.array(hit))
+    with_other = {row_group for row_groups, names in asked if "x" in names for row_group in row_groups}
+    assert set(range(n // 2)) <= with_other
+    assert n - 1 not in with_other, "of the last, the key alone was read"
+
+
+def test_row_groups_read_by_pages_are_not_read_with_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All match but one row group, of which its page index leaves a page."""
+    n = 5_000
+    at = np.arange(n)
+    hit = (at // 1_000 != 3) | (at == 3_500)
+    data = pa.table({"key": np.where(hit & (at % 1_000 != 0), 0.5, -1.0), "x": np.random.default_rng(0).random(n)})
+    pq.write_table(
+        data, tmp_path / "a.parquet", row_group_size=1_000, write_page_index=True, max_rows_per_page=10,
+        use_dictionary=False,
+    )  # fmt: skip
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table)
+    large_row_groups(monkeypatch)
+    for constant in ("PAGE_COST", "BYTE_COST"):
+        monkeypatch.setattr(row_group_reader, constant, 0.5)
+    monkeypatch.setattr(late_materialization, "MOST_HIT", 2.0)
+    asked = asked_of_pyarrow(monkeypatch)
+    plan = sec.prune(table, "key > 0", strict=True)
+    assert plan.to_arrow() == data.filter(pa.array(data["key"].to_numpy() > 0))
+    assert all(3 not in row_groups for row_groups, _ in asked)
+
+
+@given(ranges, st.data())
+def test_a_condition_is_evaluated_on_selected_rows_alone(selected: np.ndarray, data: st.DataObject) -> None:
+    n = len(selected)
+    live = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1)))), np.int64)  # deleted rows are not among them
+    among = chosen_rows(np.flatnonzero(selected)).among(live)
+    assert among.tolist() == selected[live].tolist()
+    asked: list[int] = []
+
+    def even(_: object, batch: pa.RecordBatch) -> np.ndarray:
+        asked.extend(batch["row"].to_pylist())
+        return batch["row"].to_numpy() % 2 == 0
+
+    condition = late_materialization.RowCondition(Truth(True), even)
+    vars(condition)["columns"] = frozenset({"row"})
+    batch = pa.RecordBatch.from_arrays([pa.array(live), pa.nulls(len(live))], ["row", "other"])
+    passing = condition.among(batch, among)
+    assert asked == live[among].tolist()
+    assert passing.tolist() == [bool(selected[row]) and row % 2 == 0 for row in live.tolist()]
+
+
+@given(st.integers(0, 60), cuts, cuts)
+def test_columns_are_aligned_however_they_are_cut(n: int, ends: list[int], other_ends: list[int]) -> None:
+    def cut(ends: list[int]) -> list[slice]:
+        return [slice(*pair) for pair in pairwise([0, *sorted(min(end, n) for end in ends), n])]
+
+    def batch(rows: slice) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array(range(n)[rows], pa.int64())], ["row"])
+
+    ended: list[bool] = []
+
+    def others() -> Iterator[pa.RecordBatch]:
+        yield from map(batch, cut(other_ends))
+        ended.append(True)
+
+    at = np.arange(n)
+    tested = ((at[rows], batch(rows), at[rows] % 3 == 0) for rows in cut(ends))
+    parts = list(late_materialization._aligned(tested, others()))
+    assert [row for *_, rest in parts for row in rest["row"].to_pylist()] == at.tolist()
+    for positions, first, passing, rest in parts:
+        assert positions.tolist() == first["row"].to_pylist() == rest["row"].to_pylist()
+        assert passing.tolist() == [row % 3 == 0 for row in positions.tolist()]
+    assert ended, "a read checks the file at its end"
+
+
+def test_rows_whose_texts_exceed_one_chunk_keep_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 3_000
+    at = np.arange(n)
+    hit = at % 900 == 7
+    data = pa.table({"key": np.where(hit, 0.5, np.where(at % 2, -1.0, 2.0)), "x": np.random.default_rng(0).random(n)})
+    pq.write_table(data, tmp_path / "a.parquet", write_page_index=True, max_rows_per_page=100, use_dictionary=False)
+    large_row_groups(monkeypatch)
+    monkeypatch.setattr(row_group_reader, "BATCH_ROWS", 700)
+    monkeypatch.setattr(late_materialization, "MOST_HIT", 2.0)
+    monkeypatch.setattr(late_materialization, "_combined", lambda rows: rows)  # chunks of a match or two
+    read = sec.prune(sec.open_table(str(tmp_path)), "key between 0 and 1", strict=True).to_arrow(["_pos", "key", "x"])
+    assert read.drop_columns("_pos") == data.filter(pa.array(hit))
+    assert read["_pos"].to_pylist() == np.flatnonzero(hit).tolist()
 
 
 def asked_of_pyarrow(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[str]]]:
