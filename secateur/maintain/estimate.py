@@ -17,8 +17,6 @@ from secateur.index.build.assemble import Recipe, recipe
 from secateur.index.build.build import new_build, total, write_segments
 from secateur.index.build.survey import FileSurvey, cut
 from secateur.index.build.tasks import run_in_process
-from secateur.index.filters.bloom import GROUP
-from secateur.index.filters.bloom_matrix import WORD
 from secateur.index.filters.size_class import shape_of
 from secateur.index.model import OF_ROWS, BuildOptions, is_tuple_column
 from secateur.index.naming import ColumnNaming
@@ -171,8 +169,7 @@ def _taken(
         for key, share in _of_the_rest(what, naming):
             taken[key] += round(scale * rest * share)
     for (f, size_class), blocks in filtered.items():
-        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # of a row of the matrix in which they lie side by side
-        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width * shape_of(size_class).bits
+        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += ceil(scale * blocks * shape_of(size_class).bits / 8)
     return taken
 
 

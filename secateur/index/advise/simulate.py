@@ -5,7 +5,6 @@ A trial compares the hashes themselves, so it has no false positives; those are 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,8 +19,7 @@ from secateur.index.build.assemble import NGRAM_FPR
 from secateur.index.build.auto_index import SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
 from secateur.index.build.column_sketch import add_hashes, elements
 from secateur.index.build.survey import segment_size
-from secateur.index.filters.bloom import GROUP, bits_for, rate_for
-from secateur.index.filters.bloom_matrix import WORD
+from secateur.index.filters.bloom import bits_for, rate_for
 from secateur.index.filters.hashing import DistinctHashes, hash_keys
 from secateur.index.filters.ngrams import hash_parts
 from secateur.index.filters.ordered import PAGE
@@ -172,18 +170,14 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
 
 
 def bytes_of(offer: Offer, column: Sampled, filters: Sequence[SimulatedFilter]) -> int:
-    """Return the bytes of a filter in the index, extrapolated from the sampled blocks.
-
-    Filters of one size lie side by side in a matrix, whose rows are whole words.
-    """
+    """Return the bytes of a filter in the index, extrapolated from the sampled blocks."""
     if offer.option.kind == POSTINGS:
         return column.postings_bytes
     if offer.option.kind == ORDERED:
         return ceil(column.blocks * fmean(one.count or 0 for one in filters) * ENTRY_BYTES) if filters else 0
     rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
-    sizes = Counter(bits_for(simulated.count, rate) for simulated in filters if simulated.count)
-    blocks = {bits: ceil(column.blocks * count / len(filters)) for bits, count in sizes.items()}
-    return sum(ceil(of_size / (GROUP * WORD)) * WORD * bits for bits, of_size in blocks.items())
+    bits = sum(bits_for(simulated.count, rate) for simulated in filters if simulated.count)
+    return ceil(column.blocks * bits / 8 / len(filters)) if filters else 0
 
 
 # ---- gaps ------------------------------------------------------------------------------------------------------------

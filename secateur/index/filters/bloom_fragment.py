@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from secateur.index.model import Store
 FOLDER = "fragments"
 FRAGMENT_BYTES = 1 << 25
 FEW = 1 << 12  # hashes; up to this many are deduplicated, since few bits do not tell closely how many values they hold
-ROOM = 1.04  # of a size that no block has yet, over what its first block needs: few blocks have more values than that
 BAND = 1 << 16  # bytes of a fragment that share a checksum
 
 
@@ -57,7 +55,6 @@ class BloomFragmentWriter:
     size_classes: list[int] = field(default_factory=list)  # size classes of the blocks so far
     fragments: list[BloomFragment] = field(default_factory=list)
     _open: dict[int, list[BloomColumn]] = field(default_factory=dict)
-    _sizes: set[int] = field(default_factory=set)  # of the filters so far
 
     def add(self, hashes: np.ndarray | None) -> None:
         """Add the filter of the next block, from hashes of its values, distinct or not; None where they are unknown."""
@@ -68,20 +65,8 @@ class BloomFragmentWriter:
             hashes = distinct(hashes)
         count = len(hashes) if len(hashes) <= FEW else distinct_count(hashes)
         probes = probes_for(self.fpr)
-        self._column(own_class(probes, self.size_of(count))).add_values(hashes, probes)
+        self._column(own_class(probes, size_for(count, self.fpr))).add_values(hashes, probes)
         self._write_full()
-
-    def size_of(self, distinct: int) -> int:
-        """Choose the size of the next filter: the least, or the next one where earlier blocks have only that.
-
-        Every size is a matrix of its own, padded to 64 blocks, and has rows of its own to read.
-        """
-        least = size_for(distinct, self.fpr)
-        size = next((size for size in (least, least + 1) if size in self._sizes), None)
-        if size is None:
-            size = size_for(ceil(ROOM * distinct), self.fpr)
-            self._sizes.add(size)
-        return size
 
     def add_native(self, encoding: int, bits: np.ndarray) -> None:
         """Add the filter of the next block, given the bits (0 or 1, uint8) of one in a data file."""
