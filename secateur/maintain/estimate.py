@@ -18,7 +18,7 @@ from secateur.index.build.build import new_build, total, write_segments
 from secateur.index.build.survey import FileSurvey, cut
 from secateur.index.build.tasks import run_in_process
 from secateur.index.filters.size_class import shape_of
-from secateur.index.model import OF_ROWS, BuildOptions, is_tuple_column
+from secateur.index.model import NGRAM, OF_ROWS, BuildOptions, is_tuple_column
 from secateur.index.naming import ColumnNaming
 from secateur.index.segments.segment_file import BLOCKS, FILTER_KINDS, PAGE, PLACE, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import SegmentSummary
@@ -68,6 +68,7 @@ class BuildEstimate:
     sampled_rows: int
     seconds: float  # with threads of this process
     structures: tuple[Expected, ...]  # the largest first
+    gram_rate: float | None = None  # the share of row groups in which one n-gram errs; None without n-grams
 
     @property
     def index_bytes(self) -> int:
@@ -101,6 +102,11 @@ class BuildEstimate:
             f"  {human_bytes(item.bytes):>9}  {item.structure}" + (f" of {item.column}" if item.column else "")
             for item in self.structures
         ]
+        if self.gram_rate is not None:
+            lines.append(
+                f"of texts that are not there, n-grams keep {self.gram_rate:.2g} of all row groups if a text is one "
+                f"gram, {self.gram_rate**2:.2g} if it has a byte more, and so on: a lower rate (fpr) takes more bytes"
+            )
         return "\n".join(lines)
 
 
@@ -130,6 +136,7 @@ def estimated(
         sampled_rows,
         survey_seconds + seconds * scale,
         tuple(structures),
+        next((rate for filter_, rate in zip(what.filters, what.rates, strict=True) if filter_.kind == NGRAM), None),
     )
 
 

@@ -23,7 +23,7 @@ from secateur.index.container import checked_matrix
 from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.filters import probe
-from secateur.index.filters.bloom import positions
+from secateur.index.filters.bloom import bits_per_value, positions
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter, read_fragment
 from secateur.index.filters.bloom_matrix import (
     BloomMatrices,
@@ -284,6 +284,27 @@ def test_few_small_filters_join_larger_ones(of_size: dict[int, int], least: int)
         greater = sorted(bits[other] for other in kept if bits[other] > size and bits[other] % size == 0)
         held = sum(run.count for plan in plans for run in plan.runs if plan.size_class == size_class)
         assert not greater or held * (greater[0] - size) / 8 > room
+
+
+@pytest.mark.parametrize(
+    ("blocks", "values"),
+    [(1, (5_000, 5_001)), (16, (500, 501)), (200, (20, 21)), (200, (500, 501)), (100, (1, 1_000)), (300, (10, 200))],
+)
+def test_filters_take_what_their_rates_need(blocks: int, values: tuple[int, int]) -> None:
+    """Within a tenth, and what describes a file, whose contents name each size."""
+    random, store, fpr = np.random.default_rng(1), Memory(), 0.01
+    counts = random.integers(*values, blocks)
+    fragments = []
+    for segment, first in enumerate(range(0, blocks, 64)):
+        writer = BloomFragmentWriter(store, f"fragments/{segment}", fpr)
+        for count in counts[first : first + 64].tolist():
+            writer.add(random.integers(0, 2**63, count).astype(np.uint64))
+        writer.finish()
+        fragments.append(writer.fragments)
+    bloom_matrices = bloom_matrices_in(store, "bloom matrix", fragments)
+    assert bloom_matrices is not None
+    needed = float(counts.sum()) * bits_per_value(fpr) / 8
+    assert int(bloom_matrices.file_size.sum()) <= 1.1 * needed + 160 + 32 * len(bloom_matrices.size_class)
 
 
 def test_no_filters_make_no_bloom_matrices() -> None:
