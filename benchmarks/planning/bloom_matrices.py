@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from secateur.index.filters import transpose
-from secateur.index.filters.bloom import positions, probes_for, section_bits, size_for
+from secateur.index.filters.bloom import positions, probes_for, section_bits
 from secateur.index.filters.bloom_fragment import FOLDER, BloomFragmentWriter
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.hashing import hash_words
@@ -28,7 +28,7 @@ def add_keys(writer: BloomFragmentWriter, keys: np.ndarray) -> None:
     probes = probes_for(writer.fpr)
     ordered = np.sort(keys, axis=1)
     distinct = 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)
-    sizes = [size_for(count, writer.fpr) for count in distinct.tolist()]
+    sizes = list(map(writer.size_of, distinct.tolist()))
     step = max(1, AT_ONCE // max((probes * section_bits(size) for size in sizes), default=1))
     for start in range(0, len(keys), step):
         batch = sizes[start : start + step]

@@ -55,6 +55,7 @@ class BloomFragmentWriter:
     size_classes: list[int] = field(default_factory=list)  # size classes of the blocks so far
     fragments: list[BloomFragment] = field(default_factory=list)
     _open: dict[int, list[BloomColumn]] = field(default_factory=dict)
+    _sizes: set[int] = field(default_factory=set)  # of the filters so far
 
     def add(self, hashes: np.ndarray | None) -> None:
         """Add the filter of the next block, from hashes of its values, distinct or not; None where they are unknown."""
@@ -65,8 +66,18 @@ class BloomFragmentWriter:
             hashes = distinct(hashes)
         count = len(hashes) if len(hashes) <= FEW else distinct_count(hashes)
         probes = probes_for(self.fpr)
-        self._column(own_class(probes, size_for(count, self.fpr))).add_values(hashes, probes)
+        self._column(own_class(probes, self.size_of(count))).add_values(hashes, probes)
         self._write_full()
+
+    def size_of(self, distinct: int) -> int:
+        """Choose the size of the next filter: the least, or the next one where earlier blocks have only that.
+
+        Every size is a matrix of its own, with rows of its own to read.
+        """
+        least = size_for(distinct, self.fpr)
+        size = next((size for size in (least, least + 1) if size in self._sizes), least)
+        self._sizes.add(size)
+        return size
 
     def add_native(self, encoding: int, bits: np.ndarray) -> None:
         """Add the filter of the next block, given the bits (0 or 1, uint8) of one in a data file."""

@@ -27,10 +27,10 @@ from secateur.pruning.questions import Question, Ranges, Texts, Values
 from secateur.values import Key, Kind, canonical_bytes, keys_of, kind_of, ordered_kind, same_keys
 from tests.support.drawn.strategies import BY_NAME, ColumnKind, array_of
 from tests.support.stores.filter_files import (
+    OwnShapes,
     bits_of,
     native_positions_of,
     number_hash,
-    own_shape,
     positions_of,
     text_hash,
 )
@@ -153,7 +153,7 @@ def written(
     filter_: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
-    writer = BloomFragmentWriter(store, prefix, fpr)
+    writer, shapes = BloomFragmentWriter(store, prefix, fpr), OwnShapes(fpr)
     held, hashes, entries = [], [], _entries(filter_, blocks, random)
     if filter_.kind == ORDERED:
         held = [
@@ -178,7 +178,7 @@ def written(
             held.append(Held(native_class(encoding.code, log2_bits), contents, bits))
         else:
             writer.add(value_hashes)
-            size_class, probes, size = own_shape(len(contents), fpr)
+            size_class, probes, size = shapes.of(len(contents))
             bits = bits_of((positions_of(hash_of(filter_, value), probes, size) for value in contents), size)
             held.append(Held(size_class, contents, bits))
     if filter_.kind == POSTINGS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from unittest.mock import patch
 
 import mmh3
@@ -109,6 +109,21 @@ MATRIX_BLOCKS = (1, 9, 40, transpose.MATRIX_BLOCKS)
 PART_BYTES = (1_000, 5_000, transpose.PART_BYTES)
 FRAGMENT_BYTES = (1, 700, bloom_fragment.FRAGMENT_BYTES)
 JOINED_BYTES = (0, transpose.JOINED_BYTES, 1 << 16)
+
+
+@dataclass
+class OwnShapes:
+    """The size classes, probes and bits of the filters of one segment: a size that there is already is taken again."""
+
+    fpr: float
+    used: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+
+    def of(self, distinct: int) -> tuple[int, int, int]:
+        least, probes, bits = own_shape(distinct, self.fpr)
+        if least not in self.used and least + 1 in self.used:
+            return self.used[least + 1]
+        self.used[least] = (least, probes, bits)
+        return self.used[least]
 
 
 def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:

@@ -43,9 +43,9 @@ from tests.support.stores.filter_files import (
     MATRIX_BLOCKS,
     PART_BYTES,
     Cuts,
+    OwnShapes,
     bits_of,
     bloom_matrices_in,
-    own_shape,
     positions_of,
     text_hash,
 )
@@ -114,7 +114,7 @@ def world_of(shape: Shape) -> World:
     unknown, foreign = random.choice([0.0, 0.2, 1.0], p=[0.5, 0.4, 0.1]), random.choice([0.0, 0.3])
     with shape.cuts.prevailing():
         for s, count in enumerate(shape.counts):
-            writer = BloomFragmentWriter(store, f"fragments/{s}", shape.fpr)
+            writer, own_shapes = BloomFragmentWriter(store, f"fragments/{s}", shape.fpr), OwnShapes(shape.fpr)
             blocks: list[tuple[int, bitarray | None]] = []
             for _ in range(count):
                 held = [b"%d" % v for v in random.choice(1000, int(random.choice(shape.pool)), replace=False)]
@@ -128,7 +128,7 @@ def world_of(shape: Shape) -> World:
                     blocks.append((native_class(NATIVE, log2_bits), bits))
                 else:
                     writer.add(hash_texts(held))
-                    size_class, probes, size = own_shape(len(held), shape.fpr)
+                    size_class, probes, size = own_shapes.of(len(held))
                     bits = bits_of((positions_of(text_hash(value), probes, size) for value in held), size)
                     blocks.append((size_class, bits))
                     values |= set(held)
