@@ -58,15 +58,17 @@ final class MergeKeys implements Rewrite {
         this.rule = rule;
         this.session = session;
         this.isDelta = isDelta;
-        this.isEarly = mayHang(session.version());
+        this.isEarly = isEarly(session.version());
     }
 
     /**
-     * Whether a subquery of a scan may never end. Before Spark 4.1, an adaptive one prints the whole plan, and waits for the
-     * lock of the exchange that waits for the subquery. Source: TreeNode.allChildren, a lazy value there.
+     * Whether a subquery of a scan may never end, or is made of other parts, as in Spark 3.5.
+     *
+     * Before Spark 4.1, an adaptive one prints the whole plan, and waits for the lock of the exchange that waits for it.
+     * Source: TreeNode.allChildren, a lazy value there.
      */
-    private static boolean mayHang(String version) {
-        return SQLConf.get().adaptiveExecutionEnabled() && (version.startsWith("3.") || version.startsWith("4.0"));
+    private static boolean isEarly(String version) {
+        return version.startsWith("3.") || version.startsWith("4.0") && SQLConf.get().adaptiveExecutionEnabled();
     }
 
     static LogicalPlan filtered(EnableRule rule, SparkSession session, LogicalPlan plan) {
