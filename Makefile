@@ -28,16 +28,19 @@ SPARK35_SPARK := 3.5.9
 SPARK35_PYTHON = $(shell python3.11 -c '' 2>/dev/null && echo python3.11)  # the newest that Spark 3.5 is made for
 NPM := $(shell command -v npm 2>/dev/null)
 AZURITE := azurite@3.37.0
+ENABLED_ICEBERG := $(addprefix spark/enable/test_enable_iceberg,.py _aggregates.py _conflicts.py _current.py \
+    _first_rows.py _groups.py _merge.py _merge_costs.py _planning.py _sources.py _statistics.py)
 NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_spark_3.py \
     laws/sql/test_front_ends.py)
 NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
     spark/test_grouping.py \
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
-    spark/test_spark_iceberg.py spark/test_stream.py laws/predicates/test_text_rows.py)
-NEEDS_SPARK40 := $(addprefix tests/spark/,test_hand_off.py enable/test_enable.py test_transparent.py test_spark_source.py \
-    test_variant.py test_named_tables.py test_spark_iceberg.py test_stream.py enable/test_enable_iceberg.py \
-    enable/test_enable_iceberg_current.py enable/test_enable_iceberg_planning.py enable/test_enable_iceberg_groups.py \
-    enable/test_enable_iceberg_conflicts.py)
+    spark/test_spark_iceberg.py spark/test_stream.py spark/test_frame_tables.py laws/predicates/test_text_rows.py \
+    $(ENABLED_ICEBERG))
+NEEDS_SPARK40 := $(addprefix tests/,$(addprefix spark/,test_hand_off.py enable/test_enable.py test_transparent.py \
+    test_spark_source.py test_variant.py test_named_tables.py test_frame_tables.py test_spark_iceberg.py test_stream.py \
+    test_grouping.py test_join_keys.py test_top_n.py test_glob.py test_transparent_trouble.py \
+    enable/test_enable_trouble.py) laws/predicates/test_text_rows.py $(ENABLED_ICEBERG))
 NEEDS_SPARK40_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py)
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
     laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from secateur.api import open_table
 from secateur.io.tables.delta.table import DeltaTable, VersionSelection
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.openers import is_of
 from secateur.plan_log import log_to
 from secateur.scan import Scan
 from secateur.session_settings import is_index_enabled
@@ -17,12 +18,13 @@ from secateur.session_settings import is_index_enabled
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from secateur.io.tables.openers import SparkFrame
     from secateur.pruning.explain.why import FileWhy, Why
 
 
 def enable(
     spark: SparkSession,
-    tables: Sequence[ParquetDirectory | DeltaTable | str | os.PathLike[str]] | None = None,
+    tables: Sequence[ParquetDirectory | DeltaTable | SparkFrame | str | os.PathLike[str]] | None = None,
     *,
     index_location: str | None = None,
     log: str | os.PathLike[str] | None = None,
@@ -42,8 +44,8 @@ def enable(
     Parameters
     ----------
     tables, index_location
-        Tables whose index does not lie beside them: results of :func:`secateur.open_table`, or one location with its
-        `index_location`. Other tables are pruned if an index lies beside them.
+        Tables whose index does not lie beside them: results of :func:`secateur.open_table`, or one location or
+        DataFrame with its `index_location`. Other tables are pruned if an index lies beside them.
     log
         A file to which every plan of this process appends a line of JSON, for :func:`secateur.workload`; by default
         the one that the environment variable ``SECATEUR_LOG`` names, if it is set.
@@ -124,12 +126,14 @@ def _opened(tables: Sequence[object], index_location: str | None) -> list[Parque
         raise ValueError("index_location= is for one table: name that table in tables=")
     opened: list[ParquetDirectory | DeltaTable] = []
     for given in tables:
-        table = open_table(given, index_location=index_location) if isinstance(given, str | os.PathLike) else given
+        names_table = isinstance(given, str | os.PathLike) or is_of(given, "pyspark", "DataFrame")
+        table = open_table(given, index_location=index_location) if names_table else given
         match table:
             case ParquetDirectory(is_whole=True) | DeltaTable(selection=VersionSelection(is_latest=True)):
                 opened.append(table)
             case _:
                 raise TypeError(
-                    f"{given!r} is neither a directory of Parquet files nor the newest version of a Delta table"
+                    f"{given!r} is neither a directory of Parquet files nor the newest version of a Delta table; of "
+                    "Iceberg, tables are pruned whose index lies beside them"
                 )
     return opened

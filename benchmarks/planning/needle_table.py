@@ -18,6 +18,7 @@ from benchmarks.setting import Setting
 from secateur.index.filters.bloom import positions
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.packed_rows import rows_packed
 from secateur.index.filters.size_class import shape_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
@@ -98,21 +99,24 @@ def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[Read]]:
-    """For every value, the rows of the first matrix that a probe reads."""
-    hashes = hash_keys(values, Kind.WORD)  # type: ignore[arg-type]
-    shape = shape_of(int(bloom_matrices.size_class[0]))
+    """For every value, the rows of the widest matrix that a probe reads."""
+    hashes, widest = hash_keys(values, Kind.WORD), int(bloom_matrices.columns.argmax())  # type: ignore[arg-type]
+    shape = shape_of(int(bloom_matrices.size_class[widest]))
     for rows in positions(hashes, shape.probes, shape.bits):
-        yield reads_of(bloom_matrices, 0, rows)
+        yield reads_of(bloom_matrices, widest, rows)
 
 
 def reads_of(bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray) -> list[Read]:
     """Where rows of a matrix lie, checksums included."""
-    reads = []
+    reads, together = [], rows_packed(int(bloom_matrices.columns[matrix]))
     for part in np.flatnonzero(bloom_matrices.part_matrix == matrix).tolist():
         piece, first = bloom_matrices.part(part), int(bloom_matrices.first_row[part])
-        bands = np.unique((rows[(rows >= first) & (rows < first + piece.rows)] - first) // piece.band_rows)
+        of_part = rows[(rows >= first) & (rows < first + bloom_matrices.rows[part])] - first
+        bands = np.unique(of_part // (together * piece.band_rows))
         name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
-        reads += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
+        end = piece.at + piece.nbytes
+        places = (piece.at + band * piece.stride for band in bands.tolist())
+        reads += [(name, at, min(piece.stride, end - at)) for at in places]
     return reads
 
 
@@ -123,8 +127,8 @@ def and_of_rows(directory: Path, ranges: Sequence[Read]) -> np.ndarray:
     for name, at, size in ranges:
         if name not in files:
             files[name] = os.open(directory / name, os.O_RDONLY)
-        row = np.frombuffer(os.pread(files[name], size, at), np.uint64)
-        conjunction = row.copy() if conjunction is None else np.bitwise_and(conjunction, row, out=conjunction)
+        row = np.frombuffer(os.pread(files[name], size, at), np.uint8)
+        conjunction = row if conjunction is None else conjunction[: len(row)] & row[: len(conjunction)]
     for descriptor in files.values():
         os.close(descriptor)
     assert conjunction is not None

@@ -109,7 +109,8 @@ def build_index(
         in order with their rows, for ranges and prefixes of columns by which the table is not clustered.
     ngram
         Text columns for substring search by LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for n-grams of six
-        bytes, ``{"message": {"n": 5, "fold": True}}`` to ignore case.
+        bytes, ``{"message": {"n": 5, "fold": True}}`` to ignore case. Unless `fpr` is given, a gram that is not there
+        keeps a tenth of all blocks, and a text of k grams that power of it.
     tokens
         Text columns for whole-word search, by ``has_token()`` and LIKE '% word %'.
     gaps

@@ -17,10 +17,8 @@ from secateur.index.build.assemble import Recipe, recipe
 from secateur.index.build.build import new_build, total, write_segments
 from secateur.index.build.survey import FileSurvey, cut
 from secateur.index.build.tasks import run_in_process
-from secateur.index.filters.bloom import GROUP
-from secateur.index.filters.bloom_matrix import WORD
 from secateur.index.filters.size_class import shape_of
-from secateur.index.model import OF_ROWS, BuildOptions, is_tuple_column
+from secateur.index.model import NGRAM, OF_ROWS, BuildOptions, is_tuple_column
 from secateur.index.naming import ColumnNaming
 from secateur.index.segments.segment_file import BLOCKS, FILTER_KINDS, PAGE, PLACE, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import SegmentSummary
@@ -70,6 +68,7 @@ class BuildEstimate:
     sampled_rows: int
     seconds: float  # with threads of this process
     structures: tuple[Expected, ...]  # the largest first
+    gram_rate: float | None = None  # the share of row groups in which one n-gram errs; None without n-grams
 
     @property
     def index_bytes(self) -> int:
@@ -103,6 +102,11 @@ class BuildEstimate:
             f"  {human_bytes(item.bytes):>9}  {item.structure}" + (f" of {item.column}" if item.column else "")
             for item in self.structures
         ]
+        if self.gram_rate is not None:
+            lines.append(
+                f"of texts that are not there, n-grams keep {self.gram_rate:.2g} of all row groups if a text is one "
+                f"gram, {self.gram_rate**2:.2g} if it has a byte more, and so on: a lower rate (fpr) takes more bytes"
+            )
         return "\n".join(lines)
 
 
@@ -132,6 +136,7 @@ def estimated(
         sampled_rows,
         survey_seconds + seconds * scale,
         tuple(structures),
+        next((rate for filter_, rate in zip(what.filters, what.rates, strict=True) if filter_.kind == NGRAM), None),
     )
 
 
@@ -171,8 +176,7 @@ def _taken(
         for key, share in _of_the_rest(what, naming):
             taken[key] += round(scale * rest * share)
     for (f, size_class), blocks in filtered.items():
-        width = ceil(scale * blocks / (GROUP * WORD)) * WORD  # of a row of the matrix in which they lie side by side
-        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += width * shape_of(size_class).bits
+        taken[_structure(f"{SIZE_CLASS}/{f}", what, naming)] += ceil(scale * blocks * shape_of(size_class).bits / 8)
     return taken
 
 

@@ -1,9 +1,10 @@
-"""What is said where Spark cannot import the format "secateur"."""
+"""How Spark finds the format "secateur", and what is said where it cannot be imported."""
 
 from __future__ import annotations
 
 import importlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -11,10 +12,17 @@ import pytest
 
 def test_a_python_that_lacks_something_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark looks formats up in the Python of PYSPARK_PYTHON, by default ``python3``, which may be another."""
-    for name in ("pyspark_secateur", "secateur.io.spark.data_source"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(sys.modules, "secateur.io.spark.data_source", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    source = importlib.import_module("pyspark_secateur").DefaultSource
     with pytest.raises(
         ModuleNotFoundError, match=rf"pyarrow.*Spark runs {re.escape(sys.executable)}: set PYSPARK_PYTHON"
     ):
-        importlib.import_module("pyspark_secateur")
+        source({"path": "t"})
+
+
+def test_the_name_is_told_without_what_reads_tables() -> None:
+    """Spark asks a process of its own for it, which then ends."""
+    asked = "import sys, pyspark_secateur; print(pyspark_secateur.DefaultSource.name(), 'secateur' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["secateur", "False"]

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from secateur.errors import StalePlan
+from secateur.errors import StalePlan, UnsupportedTable
 from tests.support.checks import oracle
 from tests.support.profiles import by_profile
 
@@ -156,3 +156,31 @@ def test_by_name_and_while_files_are_vacuumed(delta: SparkSession, tmp_path: Pat
         )
     finally:
         delta.sql("DROP TABLE by_name")
+
+
+def test_dataframes_in_the_place_of_tables(delta: SparkSession, tmp_path: Path) -> None:
+    """By path and by name, now and at a version; what is no whole table is refused."""
+    path = f"{tmp_path}/a b%20c"
+    rows = ROWS.format(salt=1, start=0, stop=30)
+    delta.sql(f"CREATE TABLE framed USING delta PARTITIONED BY (p) LOCATION '{path}' AS {rows}")
+    try:
+        frame = delta.read.format("delta").load(path)
+        sec.build_index(frame, bloom=["rid"])
+        delta.sql("DELETE FROM framed WHERE rid < 5")
+        for table in (frame, delta.table("framed").alias("f"), delta.sql("SELECT * FROM framed")):
+            agrees(table, delta.table("framed").toArrow(), "now")
+        past = delta.read.option("versionAsOf", 0).table("framed")
+        agrees(past, past.toArrow(), "past")
+        agrees(delta.sql("SELECT * FROM framed VERSION AS OF 0"), past.toArrow(), "past")
+        sec.enable(delta, [frame])
+        with pytest.raises(TypeError, match="newest version"):
+            sec.enable(delta, [past])
+        for other in (frame.where("rid = 1"), delta.read.format("delta").load(f"{path}/p=one")):
+            with pytest.raises(UnsupportedTable, match=r"Filter|some partitions"):
+                sec.prune(other, "true")
+        delta.sql("ALTER TABLE framed ADD COLUMNS (more INT)")
+        with pytest.raises(UnsupportedTable, match=r"where the table has .*more"):
+            sec.prune(frame, "true")
+    finally:
+        sec.disable(delta)
+        delta.sql("DROP TABLE framed")

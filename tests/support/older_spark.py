@@ -16,14 +16,6 @@ from secateur.io.spark.version import IS_3
 
 since_4 = pytest.mark.skipif(IS_3, reason="Spark 3.5 does not have what this test is about")
 SCANS_TELL_SNAPSHOTS = pyspark.__version__ >= "4.1"  # those of Iceberg's runtime for this Spark
-of_index_tasks = pytest.mark.skipif(
-    not SCANS_TELL_SNAPSHOTS,
-    reason="on Spark 4.0, Iceberg 1.11 plans every scan by itself: it takes no tasks",
-)
-of_planned_scans = pytest.mark.skipif(
-    not SCANS_TELL_SNAPSHOTS,
-    reason="on Spark 4.0, Iceberg 1.11 does not tell which snapshot it has planned: such a scan stays unpruned",
-)
 
 
 def as_in_spark_4() -> None:

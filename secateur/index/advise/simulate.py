@@ -5,7 +5,6 @@ A trial compares the hashes themselves, so it has no false positives; those are 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,19 +19,18 @@ from secateur.index.build.assemble import NGRAM_FPR
 from secateur.index.build.auto_index import SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
 from secateur.index.build.column_sketch import add_hashes, elements
 from secateur.index.build.survey import segment_size
-from secateur.index.filters.bloom import GROUP, bits_for, rate_for
-from secateur.index.filters.bloom_matrix import WORD
+from secateur.index.filters.bloom import bits_for, rate_for
 from secateur.index.filters.hashing import DistinctHashes, hash_keys
 from secateur.index.filters.ngrams import hash_parts
 from secateur.index.filters.ordered import PAGE
-from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS
+from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN
 from secateur.index.read.lookup import parts_to_look_up
 from secateur.index.read.ordered_lookup import LEAST_PAGES, MOST_SHARE
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
 from secateur.index.zones.gaps import Gaps as BlockGaps
 from secateur.pruning.bounds.zones import Gaps
 from secateur.pruning.predicate.bound import Leaf
-from secateur.pruning.questions import Question, Ranges, Values, questions
+from secateur.pruning.questions import Question, Ranges, Texts, Values, questions
 from secateur.values import Kind, keys_of, ordered_kind
 
 ENTRY_BYTES = 7  # of ordered postings, measured of random doubles; other values take 3 to 7
@@ -114,11 +112,26 @@ def _is_in(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
 
 
 def false_positives(offer: Offer, leaf: Leaf, blocks: int) -> float:
-    """Return the share of blocks that the filter keeps wrongly; a text filter needs several parts, so 0 is assumed."""
-    if offer.option.kind != BLOOM:
+    """Return the share of blocks that the filter keeps wrongly."""
+    if offer.option.kind not in (BLOOM, NGRAM, TOKEN):
         return 0.0
-    points = max(len(question.points) for question in questions(leaf) if isinstance(question, Values))
-    return min(1.0, points * rate_for(blocks, None))
+    asked = [question for question in questions(leaf) if serves(offer.option, question)]
+    return min((_kept_wrongly(offer, question, _rate(offer, blocks)) for question in asked), default=0.0)
+
+
+def _kept_wrongly(offer: Offer, question: Question, rate: float) -> float:
+    """Return the share of blocks whose filter wrongly has some value, or all grams or tokens of some text."""
+    if isinstance(question, Values):
+        return min(1.0, len(question.points) * rate)
+    assert isinstance(question, Texts), "filters with a rate serve no other"
+    filter_ = filter_of(offer.option, question)
+    parts = (parts_to_look_up(filter_, alternative, question.tokens) for alternative in question.alternatives)
+    return min(1.0, sum(rate ** len(keys) for keys in parts))
+
+
+def _rate(offer: Offer, blocks: int) -> float:
+    """Return the rate of a filter that is built without one."""
+    return NGRAM_FPR if offer.option.kind == NGRAM else rate_for(blocks, None)
 
 
 # ---- properties of a column ------------------------------------------------------------------------------------------
@@ -172,18 +185,14 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
 
 
 def bytes_of(offer: Offer, column: Sampled, filters: Sequence[SimulatedFilter]) -> int:
-    """Return the bytes of a filter in the index, extrapolated from the sampled blocks.
-
-    Filters of one size lie side by side in a matrix, whose rows are whole words.
-    """
+    """Return the bytes of a filter in the index, extrapolated from the sampled blocks."""
     if offer.option.kind == POSTINGS:
         return column.postings_bytes
     if offer.option.kind == ORDERED:
         return ceil(column.blocks * fmean(one.count or 0 for one in filters) * ENTRY_BYTES) if filters else 0
-    rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
-    sizes = Counter(bits_for(simulated.count, rate) for simulated in filters if simulated.count)
-    blocks = {bits: ceil(column.blocks * count / len(filters)) for bits, count in sizes.items()}
-    return sum(ceil(of_size / (GROUP * WORD)) * WORD * bits for bits, of_size in blocks.items())
+    rate = _rate(offer, column.blocks)
+    bits = sum(bits_for(simulated.count, rate) for simulated in filters if simulated.count)
+    return ceil(column.blocks * bits / 8 / len(filters)) if filters else 0
 
 
 # ---- gaps ------------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expre
 from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.values import Keys, Kind, is_float, kind_of, ordered_kind, same_width
 
-NGRAM_FPR = 0.01  # per gram; a needle has several, all of which must be present
+NGRAM_FPR = 0.1  # per gram; a part of a text has several, all of which must be present
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,10 @@ def _bytes(segments: Segments, increment: np.ndarray, number: int, movable: np.n
     """Return the bytes that every increment has in movable segments, their share of bloom matrices included."""
     nbytes = np.bincount(increment[movable], segments.size[movable], number)
     for matrices in segments.bloom_matrices.values():
-        width = matrices.width[matrices.run_matrix]
-        rows = np.bincount(matrices.part_matrix, matrices.rows, len(matrices.width))[matrices.run_matrix]
+        columns = matrices.columns[matrices.run_matrix]
+        rows = np.bincount(matrices.part_matrix, matrices.rows, len(matrices.columns))[matrices.run_matrix]
         known = matrices.segment >= 0
-        share = np.minimum(matrices.count, 8 * width)[known] / 8 * rows[known]
+        share = np.minimum(matrices.count, columns)[known] / 8 * rows[known]
         owner = matrices.segment[known]
         is_movable = movable[owner]
         nbytes += np.bincount(increment[owner[is_movable]], share[is_movable], number)

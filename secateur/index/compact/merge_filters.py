@@ -17,6 +17,7 @@ from secateur.index.container.checked_matrix import Matrix, Range
 from secateur.index.file_names import build_of
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.packed_rows import row_bytes
 from secateur.index.filters.probe import matrix_rows
 from secateur.index.filters.size_class import NONE, shape_of
 from secateur.index.filters.transpose import MatrixPlan, PartPlan, plan_matrices
@@ -83,14 +84,14 @@ class Gathering:
     matrices: Sequence[MatrixPlan]
 
     def rows_of(self, part: PartPlan) -> np.ndarray:
-        """Return the rows of a part: uint8 of shape (rows, width). Raises IndexFault."""
+        """Return the rows of a part: uint8 of shape (rows, row_bytes). Raises IndexFault."""
         plan = self.matrices[part.matrix]
         moves = list(self._moves(plan))
-        rows_of_part = np.empty((part.rows, plan.width), np.uint8)
-        step = max(1, AT_ONCE // (8 * plan.width))
+        rows_of_part = np.empty((part.rows, row_bytes(plan.columns)), np.uint8)
+        step = max(1, AT_ONCE // plan.columns)
         for start in range(0, part.rows, step):
             rows = np.arange(part.first + start, part.first + min(start + step, part.rows))
-            bits = np.zeros((len(rows), 8 * plan.width), np.uint8)
+            bits = np.zeros((len(rows), plan.columns), np.uint8)
             for move in moves:
                 bits[:, move.to] = self._bits(move, rows)
             rows_of_part[start : start + len(rows)] = np.packbits(bits, axis=1, bitorder="little")
@@ -117,8 +118,7 @@ class Gathering:
     def _bits(self, move: _Move, rows: np.ndarray) -> np.ndarray:
         """Return the bits of the moved columns in consecutive rows: uint8 of shape (n_rows, n_columns)."""
         distinct, which = np.unique(rows // move.times, return_inverse=True)
-        width = int(self.bloom_matrices.width[move.matrix])
-        strips = range(Matrix(0, 1, width, 0).strips)
+        strips = range(Matrix(0, 1, self.bloom_matrices.row_bytes(move.matrix), 0).strips)
         packed = matrix_rows(self.bloom_matrices, move.matrix, distinct * move.times_before, strips, self._read)
         bits = (packed[:, move.column >> 3] >> (move.column & 7).astype(np.uint8)) & 1
         return bits if len(distinct) == len(rows) else bits[which]

@@ -51,7 +51,7 @@ class Matrix(NamedTuple):
 
     @property
     def bands(self) -> int:
-        """The number of bands; the last is padded with zeros."""
+        """The number of bands; the last has the rows that are left."""
         return -(-self.rows // self.band_rows)
 
     @property
@@ -67,26 +67,19 @@ class Matrix(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes in the file."""
-        return self.bands * self.stride
+        return self.rows * self.width + CHECKSUM * self.strips * self.bands
 
 
 def encode_rows(rows: np.ndarray) -> tuple[int, list[bytes | memoryview]]:
-    """Return the salt and the stored bytes of a uint8 matrix, in parts.
-
-    These share the memory of the rows where the rows need no padding.
-    """
+    """Return the salt and the stored bytes of a uint8 matrix, in parts, which share the memory of the rows."""
     n, width = rows.shape
     rows = np.ascontiguousarray(rows)
     salt = xxhash.xxh3_64_intdigest(rows.data)
     matrix = Matrix(0, n, width, salt)
-    if matrix.bands * matrix.band_rows == n:
-        whole = rows.reshape(matrix.bands, matrix.band_width)
-    else:
-        whole = np.zeros((matrix.bands, matrix.band_width), np.uint8)
-        whole.reshape(-1)[: rows.size] = rows.reshape(-1)
+    whole = rows.reshape(-1).data
     parts: list[bytes | memoryview] = []
-    for b, band in enumerate(whole):
-        data = band.data
+    for b in range(matrix.bands):
+        data = whole[b * matrix.band_width : (b + 1) * matrix.band_width]
         for s in range(matrix.strips):
             strip = data[s * STRIP : (s + 1) * STRIP]
             parts += [strip, _digest(strip, salt + b * matrix.strips + s)]
@@ -139,19 +132,23 @@ def _read_bands(
     stride, first, numbers = matrix.stride, strips.start * (STRIP + CHECKSUM), bands.tolist()
     size = min(strips.stop * (STRIP + CHECKSUM), stride) - first
     low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+    end = matrix.at + matrix.nbytes  # the last band may be smaller than the others
     wasted = (high - low - len(numbers)) * stride
     is_whole = len(numbers) > (high - low) * WHOLE_SHARE and len(strips) == matrix.strips and wasted <= MOST_WASTED
     if is_whole and (high - low) * stride <= MOST_AT_ONCE:
-        (whole,) = read([(matrix.at + low * stride, (high - low) * stride)])
+        begin = matrix.at + low * stride
+        (whole,) = read([(begin, min((high - low) * stride, end - begin))])
         view = memoryview(whole)
         contents = [view[(b - low) * size : (b - low + 1) * size] for b in numbers]
     else:
-        contents = [memoryview(data) for data in read([(matrix.at + b * stride + first, size) for b in numbers])]
+        begins = [matrix.at + b * stride + first for b in numbers]
+        contents = [memoryview(data) for data in read([(begin, min(size, end - begin)) for begin in begins])]
     cuts = [(i * (STRIP + CHECKSUM), min((i + 1) * (STRIP + CHECKSUM), size)) for i in range(len(strips))]
     first_seed, seeds = matrix.salt + strips.start, matrix.strips
     for band, content in zip(numbers, contents, strict=True):
-        for i, (begin, end) in enumerate(cuts):
-            strip, checksum = content[begin : end - CHECKSUM], content[end - CHECKSUM : end]
+        for i, (begin, stop) in enumerate(cuts):
+            stop = min(stop, len(content))
+            strip, checksum = content[begin : stop - CHECKSUM], content[stop - CHECKSUM : stop]
             if _digest(strip, first_seed + band * seeds + i) != checksum:
                 raise IndexFault(f"band {band} of {where} does not match its checksum")
     bytes_ = np.empty((len(contents), size - CHECKSUM * len(strips)), np.uint8) if into is None else into
@@ -160,7 +157,10 @@ def _read_bands(
 
 
 def _copy_without_checksums(contents: Sequence[memoryview], size: int, into: np.ndarray) -> None:
-    """Copy bands of `size` bytes each into rows, without the checksums after their strips."""
+    """Copy bands of up to `size` bytes each into rows, without the checksums after their strips."""
+    if CHECKSUM < size <= BAND + CHECKSUM and all(len(content) == size for content in contents):
+        into[...] = np.frombuffer(b"".join(contents), np.uint8).reshape(-1, size)[:, :-CHECKSUM]
+        return
     full = size // (STRIP + CHECKSUM)
     rest = size - full * (STRIP + CHECKSUM)
     for row, content in zip(into, contents, strict=True):
@@ -168,4 +168,5 @@ def _copy_without_checksums(contents: Sequence[memoryview], size: int, into: np.
         whole = raw[: full * (STRIP + CHECKSUM)].reshape(full, STRIP + CHECKSUM)
         row[: full * STRIP].reshape(full, STRIP)[...] = whole[:, :STRIP]
         if rest:
-            row[full * STRIP :] = raw[full * (STRIP + CHECKSUM) : -CHECKSUM]
+            last = raw[full * (STRIP + CHECKSUM) : -CHECKSUM]
+            row[full * STRIP : full * STRIP + len(last)] = last

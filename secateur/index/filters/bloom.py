@@ -12,8 +12,8 @@ rate.
 A place in a section of s bits is a place in one of f * s bits, divided by f. So a filter is repeated exactly into a
 larger one, and folds exactly into a smaller one, where one size divides the other.
 
-Sizes are rounded up to eighths of a power of two: blocks with nearly as many values share a matrix, and a tenth of the
-bits is to spare on average. Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times
+Sections are rounded up by a sixteenth at most, so that blocks with nearly as many values share a matrix; 2 % of the
+bits are to spare on average. Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times
 as many, a filter is a tenth larger, but building and probing it cost 0.6 times as much. Beyond eight rows, a look-up
 over many blocks costs more than the space is worth.
 """
@@ -32,10 +32,9 @@ MOST_PROBES = 30
 MOST_BITS = 1 << 27  # of a block: 16 MiB
 PROBES_SHARE = 0.6  # of the number of probes that needs the least space
 FEWER_SHARE, ENOUGH = 0.4, 8  # the share that is enough where the other one is more than so many probes
-LEAST_SECTION = 8
-STEPS = 8  # sizes of sections per octave
-FEW_STEPS, FEW_BITS = 2, 64  # per octave, of sections up to so many bits: few bytes are saved by more
+STEPS = 16  # sizes of sections per octave
 CHUNK = 1 << 15  # values processed at once: their places stay in a core's cache
+FEW_HASHES = 256  # whose places are computed for all sections at once: few calls of numpy
 GROUP = 8  # blocks whose bits share a byte
 MOST_PLACES_BITS = 21  # 2 MiB: four million hashes are counted in as many places
 
@@ -61,19 +60,20 @@ def bits_per_value(fpr: float) -> float:
 
 
 def size_for(distinct: int, fpr: float) -> int:
-    """Return the number of the size of a filter of `distinct` values: the least with which it keeps its rate."""
+    """Return the number of the size of a filter of `distinct` values: the least with which it keeps its rate.
+
+    One bit of s stays 0 with the chance (1 - 1/s)^d, which is about e^(-d / (s - 1/2)).
+    """
     probes = probes_for(fpr)
-    wanted = min(ceil(distinct * bits_per_value(fpr) / probes), MOST_BITS // probes)
-    octave = max(wanted, LEAST_SECTION).bit_length() - LEAST_SECTION.bit_length()
-    above = max(-(-wanted >> octave) - LEAST_SECTION, 0)  # steps above a power of two
-    step = STEPS // FEW_STEPS if wanted <= FEW_BITS else 1
-    size = STEPS * octave + -(-above // step) * step
+    wanted = min(ceil(distinct * bits_per_value(fpr) / probes + 0.5), MOST_BITS // probes)
+    octave = max(wanted.bit_length() - STEPS.bit_length(), 0)
+    size = STEPS * octave + (-(-wanted >> octave))
     return size if section_bits(size) * probes <= MOST_BITS else size - 1
 
 
 def section_bits(size: int) -> int:
     """Return the bits of a section, from the number of a size."""
-    return (LEAST_SECTION + size % STEPS) << size // STEPS
+    return size if size < STEPS else (STEPS + size % STEPS) << size // STEPS - 1
 
 
 def bits_for(distinct: int, fpr: float) -> int:
@@ -94,6 +94,12 @@ def least_bytes(distinct: int, fpr: float) -> float:
 def positions(hashes: np.ndarray, probes: int, bits: int) -> np.ndarray:
     """Return the bit positions of every value: int64 of shape (n, probes)."""
     section = bits // probes
+    if len(hashes) <= FEW_HASHES:
+        places = hashes[:, None] * _MULTIPLIERS[:probes]
+        places >>= 32
+        places *= section
+        places >>= 32
+        return places.view(np.int64) + np.arange(0, bits, section)
     result = np.empty((len(hashes), probes), np.int64)
     for probe in range(probes):
         result[:, probe] = _places(hashes, probe, section)

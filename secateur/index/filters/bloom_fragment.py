@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from secateur.index.model import Store
 FOLDER = "fragments"
 FRAGMENT_BYTES = 1 << 25
 FEW = 1 << 12  # hashes; up to this many are deduplicated, since few bits do not tell closely how many values they hold
-ROOM = 1.04  # of a size that no block has yet, over what its first block needs: few blocks have more values than that
 BAND = 1 << 16  # bytes of a fragment that share a checksum
 
 
@@ -74,13 +72,11 @@ class BloomFragmentWriter:
     def size_of(self, distinct: int) -> int:
         """Choose the size of the next filter: the least, or the next one where earlier blocks have only that.
 
-        Every size is a matrix of its own, padded to 64 blocks, and has rows of its own to read.
+        Every size is a matrix of its own, with rows of its own to read.
         """
         least = size_for(distinct, self.fpr)
-        size = next((size for size in (least, least + 1) if size in self._sizes), None)
-        if size is None:
-            size = size_for(ceil(ROOM * distinct), self.fpr)
-            self._sizes.add(size)
+        size = next((size for size in (least, least + 1) if size in self._sizes), least)
+        self._sizes.add(size)
         return size
 
     def add_native(self, encoding: int, bits: np.ndarray) -> None:

@@ -2,7 +2,7 @@
 
 docs/format.md, "Bloom matrices". A row spans up to a million blocks, so a look-up reads k rows whatever the number of
 segments. There is a matrix for every size class; a matrix is cut by rows into parts, each in its own filter file. Its
-columns are *runs*: the blocks of one segment whose filters have one size, starting at a multiple of eight.
+columns are *runs*: the blocks of one segment whose filters have one size.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of
-from secateur.index.filters.bloom import GROUP
+from secateur.index.filters.packed_rows import packed_bytes, row_bytes, rows_packed
 from secateur.index.filters.size_class import are_valid, shape_of
 from secateur.values import all_within, distinct_and_places, sorted_distinct
 
 MATRIX_BLOCKS = 1 << 20
-WORD = 8  # bytes; the width of a matrix is a multiple
-MOST_WIDTH = 1 << 24  # longest row that a reader accepts, in bytes: that of 128 full matrices
+MOST_COLUMNS = 1 << 27  # of a matrix that a reader accepts: those of 128 full ones
 MOST_PARTS = 1 << 22  # limit for matrices and runs too; checked before constant arrays are expanded
 
-_MATRIX = ("size_class", "width")
+_MATRIX = ("size_class", "columns")
 _PART = ("part_matrix", "first_row", "rows", "file", "at", "salt")
 _RUN = ("run_matrix", "segment", "run_size_class", "begin", "count")
 
@@ -38,7 +37,7 @@ class BloomMatrices:
     file_name: Sequence[str]
     file_size: np.ndarray
     size_class: np.ndarray  # size class of every matrix
-    width: np.ndarray  # bytes of a row
+    columns: np.ndarray
     part_matrix: np.ndarray
     first_row: np.ndarray
     rows: np.ndarray
@@ -58,8 +57,12 @@ class BloomMatrices:
 
     def part(self, number: int) -> Matrix:
         """Return a part of a matrix, in its file."""
-        width = int(self.width[self.part_matrix[number]])
-        return Matrix(int(self.at[number]), int(self.rows[number]), width, salt_of(int(self.salt[number])))
+        columns = int(self.columns[self.part_matrix[number]])
+        return part_matrix(int(self.at[number]), int(self.rows[number]), columns, salt_of(int(self.salt[number])))
+
+    def row_bytes(self, matrix: int) -> int:
+        """Return the bytes of a row of a matrix in memory."""
+        return row_bytes(int(self.columns[matrix]))
 
     def take(self, segments: np.ndarray, total: int) -> BloomMatrices:
         """Keep the given segments of `total`, renumbered in that order."""
@@ -120,6 +123,11 @@ def _with_segments(table: BloomMatrices) -> BloomMatrices:
     return BloomMatrices([table.file_name[i] for i in files.tolist()], **arrays)
 
 
+def part_matrix(at: int, rows: int, columns: int, salt: int) -> Matrix:
+    """Return where some rows of a bloom matrix lie in their file, packed."""
+    return Matrix(at, -(-rows // rows_packed(columns)), packed_bytes(columns), salt)
+
+
 def no_bloom_matrices() -> BloomMatrices:
     """Return a table without matrices."""
     nothing = np.zeros(0, np.int64)
@@ -145,7 +153,7 @@ def bloom_matrices_of(
 
 
 def _matrices_fit(table: BloomMatrices) -> bool:
-    return are_valid(table.size_class) and all_within(table.width, WORD, MOST_WIDTH) and not (table.width % WORD).any()
+    return are_valid(table.size_class) and all_within(table.columns, 1, MOST_COLUMNS)
 
 
 def _parts_fit(table: BloomMatrices) -> bool:
@@ -159,12 +167,15 @@ def _parts_fit(table: BloomMatrices) -> bool:
         and all_within(table.first_row, 0, 1 << 40)
     ):
         return False
+    together = 8 // np.gcd(8, table.columns[table.part_matrix])
     is_first = np.diff(table.part_matrix, prepend=-1) != 0
     due = np.where(is_first, 0, np.append(0, (table.first_row + table.rows)[:-1]))
     rows = np.zeros(n, np.int64)
     np.add.at(rows, table.part_matrix, table.rows)
     ascending = not len(is_first) or bool((np.diff(table.part_matrix) >= 0).all())
     if not (ascending and np.array_equal(table.first_row, due) and np.array_equal(rows, _bits(table.size_class))):
+        return False
+    if (table.first_row % together).any():
         return False
     return bool((table.at + _part_bytes(table) <= table.file_size[table.file]).all())
 
@@ -177,17 +188,17 @@ def _bits(size_classes: np.ndarray) -> np.ndarray:
 
 def _part_bytes(table: BloomMatrices) -> np.ndarray:
     """Return the bytes of every part in its file; most parts share a few shapes."""
-    shapes = np.stack([table.rows, table.width[table.part_matrix]], axis=1)
+    shapes = np.stack([table.rows, table.columns[table.part_matrix]], axis=1)
     distinct, which = distinct_and_places(shapes)
-    return np.array([Matrix(0, rows, width, 0).nbytes for rows, width in distinct.tolist()], np.int64)[which]
+    return np.array([part_matrix(0, rows, columns, 0).nbytes for rows, columns in distinct.tolist()], np.int64)[which]
 
 
 def _runs_fit(table: BloomMatrices, block_count: np.ndarray) -> bool:
-    """Whether runs are disjoint within the width of their matrix, and no segment has more filters than blocks."""
+    """Whether runs are disjoint within the columns of their matrix, and no segment has more filters than blocks."""
     n = len(table.size_class)
     if not (all_within(table.run_matrix, 0, n - 1) and all_within(table.segment, -1, len(block_count) - 1)):
         return False
-    if not (all_within(table.count, 1, 1 << 40) and all_within(table.begin, 0, 1 << 40)) or (table.begin % GROUP).any():
+    if not (all_within(table.count, 1, 1 << 40) and all_within(table.begin, 0, 1 << 40)):
         return False
     is_first = np.diff(table.run_matrix, prepend=-1) != 0
     ends = table.begin + table.count
@@ -198,7 +209,7 @@ def _runs_fit(table: BloomMatrices, block_count: np.ndarray) -> bool:
     return bool(
         ordered
         and (table.begin >= before).all()
-        and (ends <= GROUP * table.width[table.run_matrix]).all()
+        and (ends <= table.columns[table.run_matrix]).all()
         and _sizes_fit(table)
         and (counted <= block_count).all()
     )

@@ -13,9 +13,11 @@ import numpy as np
 
 from secateur.index.container.checked_matrix import STRIP, Range, read_rows
 from secateur.index.filters.bloom import members
-from secateur.index.filters.bloom_matrix import WORD, BloomMatrices
-from secateur.values import sorted_distinct
+from secateur.index.filters.bloom_matrix import BloomMatrices
+from secateur.index.filters.packed_rows import rows_packed, unpack
+from secateur.values import distinct_and_places, sorted_distinct
 
+WORD = 8  # bytes, of which rows in memory have a whole number
 MOST_READ = 1 << 28  # bytes of rows held at once
 WORDS = 512  # of every row, processed together: those of a thousand rows fit the shared cache
 AT_ONCE = 256  # alternatives whose bits of that many words are held at once: 1 MiB
@@ -94,8 +96,13 @@ def _bits_of(hits_of_batches: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _width(bloom_matrices: BloomMatrices, matrix: int, strips: range) -> int:
+    """Return the bytes of these strips of a row in memory."""
+    return -(-_stored_width(bloom_matrices, matrix, strips) // WORD) * WORD
+
+
+def _stored_width(bloom_matrices: BloomMatrices, matrix: int, strips: range) -> int:
     """Return the bytes of these strips of a row."""
-    return min(strips.stop * STRIP, int(bloom_matrices.width[matrix])) - strips.start * STRIP
+    return min(strips.stop * STRIP, bloom_matrices.row_bytes(matrix)) - strips.start * STRIP
 
 
 def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
@@ -114,16 +121,30 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
 def matrix_rows(
     bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray, strips: range, read: ReadFile
 ) -> np.ndarray:
-    """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes). Raises IndexFault."""
+    """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes), in whole words.
+
+    Raises IndexFault.
+    """
     first, end = np.searchsorted(bloom_matrices.part_matrix, [matrix, matrix + 1]).tolist()
     cuts = np.searchsorted(rows, [*bloom_matrices.first_row[first:end].tolist(), 1 << 40]).tolist()
-    result = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
+    columns = int(bloom_matrices.columns[matrix])
+    together, width = rows_packed(columns), _stored_width(bloom_matrices, matrix, strips)
+    whole = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
+    whole[:, width:] = 0
+    result = whole[:, :width]
     for part, (begin, stop) in enumerate(pairwise(cuts), first):
         if begin < stop:
             name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
             rows_in_part = rows[begin:stop] - bloom_matrices.first_row[part]
-            read_rows(bloom_matrices.part(part), rows_in_part, _reader(read, name), name, strips, result[begin:stop])
-    return result
+            stored, read_part = bloom_matrices.part(part), _reader(read, name)
+            if together == 1:
+                read_rows(stored, rows_in_part, read_part, name, strips, result[begin:stop])
+            else:
+                numbers, which = distinct_and_places(rows_in_part // together)
+                packed = read_rows(stored, numbers, read_part, name)
+                unpacked = unpack(packed[which], rows_in_part % together, columns)
+                result[begin:stop] = unpacked[:, strips.start * STRIP : strips.stop * STRIP]
+    return whole
 
 
 def _reader(read: ReadFile, name: str) -> Callable[[Sequence[Range]], Sequence[bytes]]:

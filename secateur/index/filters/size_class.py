@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.index.filters import parquet_bloom
-from secateur.index.filters.bloom import LEAST_SECTION, MOST_BITS, MOST_PROBES, STEPS, section_bits
+from secateur.index.filters.bloom import MOST_BITS, MOST_PROBES, STEPS, section_bits
 
 NONE = -1  # of a block without a filter
-_SIZES = 256  # exceeds every number of a size
-_NATIVE = 32  # added to encodings of filters in data files; exceeds every number of probes
+_SIZES = 512  # exceeds every number of a size
+_NATIVE = 1 << 14  # the least of a filter in a data file
+_NATIVE_SIZES = 32
 
 
 @dataclass(frozen=True)
@@ -38,27 +39,29 @@ def own_class(probes: int, size: int) -> int:
 
 def native_class(encoding: int, log2_bits: int) -> int:
     """Return the size class of a filter in a data file."""
-    return _SIZES * (_NATIVE + encoding) + log2_bits
+    return _NATIVE + _NATIVE_SIZES * encoding + log2_bits
 
 
 def shape_of(size_class: int) -> FilterShape:
     """Return what a valid size class says."""
-    way, size = divmod(size_class, _SIZES)
-    if way <= _NATIVE:
-        return FilterShape(way, way * section_bits(size))
-    return FilterShape(parquet_bloom.WORDS, 1 << size, way - _NATIVE)
+    if size_class < _NATIVE:
+        probes, size = divmod(size_class, _SIZES)
+        return FilterShape(probes, probes * section_bits(size))
+    encoding, log2_bits = divmod(size_class - _NATIVE, _NATIVE_SIZES)
+    return FilterShape(parquet_bloom.WORDS, 1 << log2_bits, encoding)
 
 
 def are_valid(size_classes: np.ndarray) -> bool:
     """Whether these are size classes of filters: int64 of shape (n,)."""
-    way, size = np.divmod(size_classes, _SIZES)
-    is_native = way > _NATIVE
-    native = (size >= parquet_bloom.LEAST_LOG2_BITS) & (size <= parquet_bloom.MOST_LOG2_BITS)
-    native &= way <= _NATIVE + parquet_bloom.MOST_CODE
+    encoding, log2_bits = np.divmod(size_classes - _NATIVE, _NATIVE_SIZES)
+    native = (log2_bits >= parquet_bloom.LEAST_LOG2_BITS) & (log2_bits <= parquet_bloom.MOST_LOG2_BITS)
+    native &= (encoding >= 1) & (encoding <= parquet_bloom.MOST_CODE)
+    probes, size = np.divmod(size_classes, _SIZES)
+    of_index = (probes >= 1) & (probes <= MOST_PROBES) & (size >= 1) & (size <= _LARGEST)
     small = np.where(size <= _LARGEST, size, 0)
-    of_index = (way >= 1) & (way <= MOST_PROBES) & (size <= _LARGEST)
-    of_index &= way * ((LEAST_SECTION + small % STEPS) << small // STEPS) <= MOST_BITS
-    return bool(np.where(is_native, native, of_index).all())
+    section = np.where(small < STEPS, small, (STEPS + small % STEPS) << np.maximum(small // STEPS - 1, 0))
+    of_index &= np.where(of_index, probes, 0) * section <= MOST_BITS
+    return bool(np.where(size_classes >= _NATIVE, native, of_index).all())
 
 
 _LARGEST = STEPS * MOST_BITS.bit_length()  # no section is larger

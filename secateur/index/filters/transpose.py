@@ -17,16 +17,16 @@ import numpy as np
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix, signed_salt
 from secateur.index.container.index_file import Writer
-from secateur.index.filters.bloom import GROUP
 from secateur.index.filters.bloom_fragment import BloomFragment, read_fragment
-from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS, WORD, BloomMatrices
+from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS, BloomMatrices
+from secateur.index.filters.packed_rows import columns_for, lay_at, pack, packed_bytes, row_bytes, rows_packed
 from secateur.index.filters.size_class import shape_of
 from secateur.index.model import Store
 
 FOLDER = "filters"
 PART_BYTES = 1 << 25
-JOINED_SHARE = 0.05  # share of the bytes by which repeating small filters may enlarge a group of matrices
-JOINED_BYTES = 1 << 16
+JOINED_SHARE = 0.04  # share of the bytes by which repeating small filters may enlarge a group of matrices
+JOINED_BYTES = 1 << 9  # or so many: about what the names and places of a few matrices take
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,6 @@ class ColumnSpan:
         """Size class of every filter."""
         return self.fragments[0].size_class
 
-    @property
-    def width(self) -> int:
-        """Bytes of a row."""
-        return sum(fragment.width for fragment in self.fragments)
-
 
 @dataclass(frozen=True)
 class MatrixPlan:
@@ -61,19 +56,19 @@ class MatrixPlan:
     runs: Sequence[ColumnSpan]
 
     @property
-    def width(self) -> int:
-        """Bytes of a row."""
-        last = self.runs[-1]
-        return -(-(last.begin // GROUP + last.width) // WORD) * WORD
+    def columns(self) -> int:
+        """Bits of a row."""
+        return columns_for(self.runs[-1].begin + self.runs[-1].count)
 
 
 @dataclass(frozen=True)
 class PartPlan:
-    """Rows [first, first + rows) of a matrix."""
+    """Rows [first, first + rows) of a matrix of so many columns."""
 
     matrix: int
     first: int
     rows: int
+    columns: int
 
 
 def plan_matrices(fragments: Sequence[Sequence[BloomFragment]]) -> list[MatrixPlan]:
@@ -106,26 +101,33 @@ def _matrices(fragments: Sequence[Sequence[BloomFragment]], segments: range) -> 
                 of_class = [fragment for fragment in fragments[segment] if fragment.size_class == source]
                 if of_class:
                     runs.append(ColumnSpan(segment, of_class, begin))
-                    begin += GROUP * runs[-1].width
+                    begin += runs[-1].count
         yield MatrixPlan(size_class, runs)
 
 
 def _joined(counts: dict[int, int]) -> dict[int, int]:
-    """Map every size class to the one under which its filters are kept, from the number of filters of each."""
+    """Map every size class to the one under which its filters are kept, from the number of filters of each.
+
+    The size class that costs least to join the next one does so, again and again, as long as all of them cost little.
+    """
     shape = {size_class: shape_of(size_class) for size_class in counts}
-    ascending = sorted(counts, key=lambda size_class: shape[size_class].bits)
-    total = sum(counts[size_class] * shape[size_class].bits for size_class in counts) // 8
+    room = max(JOINED_SHARE * sum(counts[c] * shape[c].bits for c in counts) / 8, JOINED_BYTES)
     target = {size_class: size_class for size_class in counts}
+    left = sorted((c for c in counts if shape[c].encoding is None), key=lambda c: shape[c].bits)
     blocks = dict(counts)
-    for at, size_class in enumerate(ascending):
-        smaller = shape[size_class]
-        greater = next((other for other in ascending[at + 1 :] if smaller.divides(shape[other])), None)
-        if greater is None or smaller.encoding is not None:
-            continue
-        added = blocks[size_class] * (shape[greater].bits - smaller.bits) // 8
-        if added <= max(JOINED_SHARE * total, JOINED_BYTES):
-            blocks[greater] += blocks.pop(size_class)
-            target = {class_: greater if to == size_class else to for class_, to in target.items()}
+
+    def joins() -> Iterator[tuple[float, int, int]]:
+        for at, smaller in enumerate(left):
+            greater = next((other for other in left[at + 1 :] if shape[smaller].divides(shape[other])), None)
+            if greater is not None:
+                yield blocks[smaller] * (shape[greater].bits - shape[smaller].bits) / 8, smaller, greater
+
+    while (cheapest := min(joins(), default=None)) is not None and cheapest[0] <= room:
+        added, smaller, greater = cheapest
+        room -= added
+        left.remove(smaller)
+        blocks[greater] += blocks[smaller]
+        target = {size_class: greater if to == smaller else to for size_class, to in target.items()}
     return target
 
 
@@ -134,15 +136,17 @@ def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
     files: list[list[PartPlan]] = []
     room = 0
     for number, matrix in enumerate(matrices):
-        bits = shape_of(matrix.size_class).bits
-        parts = -(-bits // max(PART_BYTES // matrix.width, 1))
-        cuts = np.arange(parts + 1) * bits // parts  # no part has a row more than the quotient, rounded up
+        bits, together = shape_of(matrix.size_class).bits, rows_packed(matrix.columns)
+        packed, width = -(-bits // together), packed_bytes(matrix.columns)
+        parts = -(-packed // max(PART_BYTES // width, 1))
+        cuts = np.arange(parts + 1) * packed // parts  # no part has a row more than the quotient, rounded up
         for first, end in pairwise(cuts.tolist()):
-            if not files or (end - first) * matrix.width > room:
+            if not files or (end - first) * width > room:
                 files.append([])
                 room = PART_BYTES
-            files[-1].append(PartPlan(number, first, end - first))
-            room -= (end - first) * matrix.width
+            rows = min(end * together, bits) - first * together
+            files[-1].append(PartPlan(number, first * together, rows, matrix.columns))
+            room -= (end - first) * width
     return files
 
 
@@ -154,24 +158,24 @@ class WrittenFile(NamedTuple):
     parts: Sequence[Matrix]
 
 
-RowsOf = Callable[[PartPlan], np.ndarray]  # of a part: uint8 of shape (rows, width)
+RowsOf = Callable[[PartPlan], np.ndarray]  # of a part: uint8 of shape (rows, row_bytes), not packed
 
 
 def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: RowsOf) -> WrittenFile:
     """Write one filter file. Raises IndexFault, IndexNotWritable."""
     writer = Writer(index_file.FILTERS, {})
-    places = [writer.add_rows(str(i), rows_of(part)) for i, part in enumerate(parts)]
+    places = [writer.add_rows(str(i), pack(rows_of(part), part.columns)) for i, part in enumerate(parts)]
     data = writer.finish()
     store.put(name, data)
     return WrittenFile(name, len(data), places)
 
 
 def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
-    """Return the rows of a part, from the fragments in the store: uint8 of shape (rows, width). Raises IndexFault."""
+    """Return the rows of a part, from the fragments in the store: uint8, (rows, row_bytes). Raises IndexFault."""
     bits = shape_of(matrix.size_class).bits
-    matrix_rows = np.zeros((part.rows, matrix.width), np.uint8)
+    matrix_rows = np.zeros((part.rows, row_bytes(matrix.columns)), np.uint8)
     for run in matrix.runs:
-        at = run.begin // GROUP
+        column = run.begin
         times = bits // shape_of(run.size_class).bits
         first, end = part.first // times, (part.first + part.rows - 1) // times + 1
         for fragment in run.fragments:
@@ -179,8 +183,8 @@ def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
             if times > 1:
                 start = part.first - first * times
                 fragment_rows = np.repeat(fragment_rows, times, axis=0)[start : start + part.rows]
-            matrix_rows[:, at : at + fragment.width] = fragment_rows
-            at += fragment.width
+            lay_at(matrix_rows, fragment_rows, column)
+            column += fragment.blocks
     return matrix_rows
 
 
@@ -198,7 +202,7 @@ def written_matrices(
         [written.name for _, written in files],
         np.array([written.size for _, written in files], np.int64),
         np.array([plan.size_class for plan in matrices], np.int64),
-        np.array([plan.width for plan in matrices], np.int64),
+        np.array([plan.columns for plan in matrices], np.int64),
         *_columns(parts, 6),
         *_columns(runs, 5),
     )

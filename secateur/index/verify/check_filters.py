@@ -126,7 +126,7 @@ def _in_column(
     filter_ = memory.snapshot.filters[f]
     shape = shape_of(int(bloom_matrices.size_class[matrix]))
     strips = range(column // (8 * STRIP), column // (8 * STRIP) + 1)
-    width = min(STRIP, int(bloom_matrices.width[matrix]) - strips.start * STRIP)
+    width = min(STRIP, bloom_matrices.row_bytes(matrix) - strips.start * STRIP)
     most = max(1, MOST_READ // (width * shape.probes))
     alternatives = _alternatives(filter_, keys[:most], shape)
     rows = np.unique(

@@ -22,6 +22,7 @@ from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.file_source import OpenedFile
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
 from secateur.io.tables.partitions import overlapping
@@ -194,12 +195,18 @@ class FooterBlocks:
         """Return the blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
         paths = self.listing.paths.take(from_numpy(files)).to_pylist()
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-            sources = list(with_progress(threads.map(self.table.open_file, paths), len(paths), self.table.location))
-        counts = [len(source.row_count) for source in sources]
+            read = list(with_progress(threads.map(self._read, paths), len(paths), self.table.location))
+        sources, row_counts, byte_counts = zip(*read, strict=True)
+        counts = list(map(len, row_counts))
         blocks = BlockTable(
             np.repeat(files, counts),
             np.concatenate([np.arange(n, dtype=np.int32) for n in counts]),
-            np.concatenate([source.row_count for source in sources]),
-            np.concatenate([source.byte_count for source in sources]),
+            np.concatenate(row_counts),
+            np.concatenate(byte_counts),
         )
         return LooseBlocks(blocks, sources)
+
+    def _read(self, path: str) -> tuple[OpenedFile, np.ndarray, np.ndarray]:
+        """Open a file and decode its footer: return it, and the rows and bytes of its blocks."""
+        source = self.table.open_file(path)
+        return source, source.row_count, source.byte_count

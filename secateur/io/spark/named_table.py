@@ -241,6 +241,10 @@ def _whole_name(spark: SparkSession, entry: CatalogEntry) -> tuple[str, ...]:
 
 def _metadata_file(spark: SparkSession, name: str) -> str:
     jvm: Any = spark._jvm
-    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    return current_metadata(jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name))
+
+
+def current_metadata(table: Any) -> str:
+    """Return where the metadata file of an object of Iceberg's is now."""
     table.refresh()
     return as_opened_here(str(table.operations().current().metadataFileLocation()))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from secateur.errors import TableNotFound
 from secateur.io.storage.azure_object import only_installed_credentials, with_key_of_environment
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import S3, cannot_open, redacted_location
+from secateur.io.storage.time_limit import answered
 from secateur.io.storage.transfer import received, sent
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
@@ -102,11 +103,18 @@ def _opened(location: str) -> tuple[pafs.FileSystem, str]:
     scheme = location.partition(":")[0].lower()
     try:
         with only_installed_credentials if scheme in _AZURE else nullcontext():
-            filesystem, path = pafs.FileSystem.from_uri(_S3_OF_HADOOP.sub("s3://", location))
+            filesystem, path = _from_uri(_S3_OF_HADOOP.sub("s3://", location), scheme)
     except (pa.ArrowException, OSError, ValueError) as error:
         needs = _NEEDS_HADOOP if scheme in _HOSTS else _NEEDS_ACCOUNT if scheme in _AZURE else ""
         raise TableNotFound(cannot_open(location, error).splitlines()[0] + needs) from None
     return with_key_of_environment(filesystem), path
+
+
+def _from_uri(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
+    """Make a filesystem by pyarrow, which may ask the store. Raises StoreUnreachable, and what pyarrow raises."""
+    make = partial(pafs.FileSystem.from_uri, uri)
+    pair: tuple[pafs.FileSystem, str] = make() if scheme == "file" else answered(make, redacted_location(uri))
+    return pair
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:

@@ -13,24 +13,27 @@ import pyarrow.fs as pafs
 from secateur.errors import StoreUnreachable
 from secateur.io.storage.list_files import FileSystem
 
-VARIABLE, SECONDS = "SECATEUR_OPEN_SECONDS", 60.0
+VARIABLE, SECONDS = "SECATEUR_OPEN_SECONDS", 20.0
 
 T = TypeVar("T")
 
 
 def in_time(ask: Callable[[], T], filesystem: FileSystem, redacted: str) -> T:
-    """Return a store's answer. Raises StoreUnreachable if there is none within a minute, and whatever `ask` raises.
+    """Return a store's answer, as :func:`answered` does. A local disk has no limit."""
+    return ask() if isinstance(filesystem, pafs.LocalFileSystem) else answered(ask, redacted)
 
-    The waiting thread is left behind; it does not keep the process from ending. A local disk has no limit.
+
+def answered(ask: Callable[[], T], redacted: str) -> T:
+    """Return a store's answer. Raises StoreUnreachable if there is none in time, and whatever `ask` raises.
+
+    The waiting thread is left behind; it does not keep the process from ending.
     """
-    if isinstance(filesystem, pafs.LocalFileSystem):
-        return ask()
     seconds = float(os.environ.get(VARIABLE, SECONDS))
     answer = done_within(seconds, ask)
     if answer is None:
         raise StoreUnreachable(
             f"{redacted} did not answer within {seconds:g} s: the store is out of reach of this machine, or there are "
-            f"no credentials for it. {VARIABLE} sets the limit"
+            f"no credentials for it. Check both; for a store that is slow, {VARIABLE} sets the limit in seconds"
         )
     return answer.result()
 

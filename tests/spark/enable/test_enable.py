@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -167,6 +168,10 @@ def test_an_index_elsewhere(spark: SparkSession, lake: str, tmp_path: Path) -> N
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == []
     sec.enable(spark, [str(root)], index_location=str(index))
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == ["1 of 10"]
+    other = spark.read.parquet(str(shutil.copytree(root, tmp_path / "other")))
+    sec.build_index(sec.open_table(other, index_location=str(tmp_path / "elsewhere")))
+    sec.enable(spark, [other], index_location=str(tmp_path / "elsewhere"))
+    assert pruning(other.where("id = 5")) == ["1 of 10"]
     with pytest.raises(ValueError, match="one table"):
         sec.enable(spark, index_location=str(index))
 

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 import secateur as sec
 from tests.support.enabled_session import SWITCH, enabled, plan_of, pruning, require_same, settings
 from tests.support.formats.iceberg_spark import metadata_file
-from tests.support.older_spark import of_planned_scans
 from tests.support.profiles import examples
 
 LEFT, RIGHT = "lake.db.grouped", "lake.db.grouped_other"
@@ -97,7 +96,6 @@ def test_joins_of_groups(
         require_same(iceberg, f"SELECT {columns} FROM {sides}")
 
 
-@of_planned_scans
 @pytest.mark.parametrize(
     "query",
     [
@@ -128,7 +126,6 @@ def test_a_directory_is_joined_with_groups(iceberg: SparkSession, tables: None, 
         spark.sql("DROP TABLE parts")
 
 
-@of_planned_scans
 @pytest.mark.parametrize("splits", [False, True])
 def test_values_of_a_join_empty_whole_groups(iceberg: SparkSession, tables: None, splits: bool) -> None:
     """Spark puts empty groups in their place."""

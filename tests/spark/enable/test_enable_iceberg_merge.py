@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from secateur.io.spark.version import IS_3
+from tests.support.enabled_session import settings as settings_of_session
 from tests.support.merged_tables import (
     DELETE,
     SAME_ID,
@@ -20,6 +22,7 @@ from tests.support.merged_tables import (
     merged_tables,
     source,
 )
+from tests.support.older_spark import SCANS_TELL_SNAPSHOTS
 from tests.support.profiles import one_in
 
 STATEMENTS = [  # and whether few row groups are read
@@ -85,3 +88,14 @@ def test_rows_are_those_without(
     """Any keys, also none, and NULL."""
     source(iceberg, [(key, f"of-{key}") for key in keys])
     change(iceberg, f"MERGE INTO {{}} t USING s ON t.{column} = s.id {action}")
+
+
+@pytest.mark.skipif(SCANS_TELL_SNAPSHOTS, reason="since Spark 4.1, no thread waits for a lock to show a plan")
+@pytest.mark.parametrize("mode", ["merge-on-read"], indirect=True)  # for files, Spark has such a subquery of its own
+def test_no_scan_waits_for_a_subquery_that_may_wait_for_it(iceberg: SparkSession, mode: str) -> None:
+    source(iceberg, [(40, "forty")])
+    for adaptive in ("true", "false"):
+        with settings_of_session(iceberg, {"spark.sql.adaptive.enabled": adaptive}):
+            row = iceberg.sql(f"EXPLAIN {SAME_ID.format(TABLE)} {UPSERT}").head()
+            assert row is not None
+            assert ("dynamicpruning" in row[0]) == (adaptive == "false" and not IS_3)

@@ -16,7 +16,6 @@ from secateur.io.spark.iceberg import listed_files
 from secateur.io.spark.planner import protocol
 from tests.support.enabled_session import answer, enabled, pruning, require_same
 from tests.support.formats.iceberg_spark import add_equality_deletes, data_files, location, metadata_file
-from tests.support.older_spark import SCANS_TELL_SNAPSHOTS, of_index_tasks
 from tests.support.profiles import by_profile
 
 NAMES = {2: "lake.db.planned", 3: "lake.db.planned_v3"}  # by version of the format
@@ -98,7 +97,7 @@ BY_ICEBERG = [  # what Iceberg's tasks tell of its planning, or Spark asks for b
 def test_answers_are_those_without(iceberg: SparkSession, table: str, query: str, by_iceberg: bool) -> None:
     query = query.replace("{}", "{0}").format(table)
     require_same(iceberg, query)
-    assert read_manifests(iceberg.sql(query)) == (by_iceberg or not SCANS_TELL_SNAPSHOTS)
+    assert read_manifests(iceberg.sql(query)) == by_iceberg
 
 
 def test_plans_have_the_tables_of_iceberg(iceberg: SparkSession, table: str) -> None:
@@ -122,7 +121,6 @@ def hidden_manifests(spark: SparkSession, name: str) -> Iterator[None]:
             path.with_suffix(".hidden").rename(path)
 
 
-@of_index_tasks
 @pytest.mark.parametrize(
     "query",
     [
@@ -139,7 +137,6 @@ def test_no_manifest_is_read(iceberg: SparkSession, table: str, query: str) -> N
             iceberg.sql(f"SELECT * FROM {table}").collect()
 
 
-@of_index_tasks
 def test_iceberg_plans_where_many_files_are_left(
     iceberg: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,5 +193,5 @@ def test_a_limit_reads_what_surely_suffices(iceberg: SparkSession, table: str, q
         assert len(with_) == len(without)
         ids = answer(iceberg, query.replace("SELECT *", "SELECT id"), pruned=True)[1:]
         assert set(ids) <= set(answer(iceberg, every, pruned=False))
-    if kept is not None and SCANS_TELL_SNAPSHOTS:
+    if kept is not None:
         assert [text.split(" of ")[0] for text in pruning(iceberg.sql(query))] == [str(kept)]

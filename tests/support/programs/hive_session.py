@@ -101,6 +101,8 @@ def by_name(spark: SparkSession) -> dict[str, bool]:
                 plan = sec.prune(sec.open_table(name, spark=spark), predicate, strict=True)
                 same = oracle.rows(plan.to_arrow()) == oracle.rows(plan.to_spark(spark).toArrow()) == wanted
                 seen[f"{name}, {predicate}, {is_indexed=}"] = same and plan.count() == wanted.total() > 0
+                by_frame = sec.prune(spark.table(name), predicate, strict=True).to_arrow()
+                seen[f"{name}, {predicate}, {is_indexed=}, by a DataFrame"] = oracle.rows(by_frame) == wanted
     placed = sec.open_table("named.placed", spark=spark)
     seen["one file of a partition elsewhere"] = len(sec.prune(placed, "id = 2004", strict=True).files) == 1
     seen["none of a partition that nobody knows"] = not sec.prune(placed, "id BETWEEN 1000 AND 1009").count()
@@ -112,6 +114,11 @@ def by_name(spark: SparkSession) -> dict[str, bool]:
             seen[f"{name} is refused"] = False
         except UnsupportedTable as error:
             seen[f"{name} is refused"] = name in str(error) and reason in str(error)
+        try:
+            sec.open_table(spark.table(name))
+            seen[f"a DataFrame of {name} is refused"] = False
+        except UnsupportedTable as error:
+            seen[f"a DataFrame of {name} is refused"] = reason in str(error).lower()
     return seen
 
 

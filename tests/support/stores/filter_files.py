@@ -108,7 +108,7 @@ class Cuts:
 MATRIX_BLOCKS = (1, 9, 40, transpose.MATRIX_BLOCKS)
 PART_BYTES = (1_000, 5_000, transpose.PART_BYTES)
 FRAGMENT_BYTES = (1, 700, bloom_fragment.FRAGMENT_BYTES)
-JOINED_BYTES = (0, 200, transpose.JOINED_BYTES)
+JOINED_BYTES = (0, transpose.JOINED_BYTES, 1 << 16)
 
 
 @dataclass
@@ -119,25 +119,21 @@ class OwnShapes:
     used: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     def of(self, distinct: int) -> tuple[int, int, int]:
-        least, _, _ = own_shape(distinct, self.fpr)
-        for size_class in (least, least + 1):
-            if size_class in self.used:
-                return self.used[size_class]
-        shape = own_shape(math.ceil(1.04 * distinct), self.fpr)
-        self.used[shape[0]] = shape
-        return shape
+        least, probes, bits = own_shape(distinct, self.fpr)
+        if least not in self.used and least + 1 in self.used:
+            return self.used[least + 1]
+        self.used[least] = (least, probes, bits)
+        return self.used[least]
 
 
 def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:
     """The size class, the probes and the bits of a filter: docs/format.md."""
     least = math.log2(1 / fpr)
     probes = max(1, min(math.ceil(0.6 * least), max(8, math.ceil(0.4 * least))))
-    section = -distinct / math.log(1 - fpr ** (1 / probes))
-    few = [(8 + c) << x for x in range(4) for c in (0, 4) if (8 + c) << x <= 64]
-    many = [(8 + c) << x for x in range(3, 24) for c in range(8)]
-    fitting = next(size for size in sorted({*few, *many}) if size >= math.ceil(section))
-    octave = fitting.bit_length() - 4
-    return 256 * probes + 8 * octave + (fitting >> octave) - 8, probes, probes * fitting
+    section = math.ceil(0.5 - distinct / math.log(1 - fpr ** (1 / probes)))
+    sizes = [*range(16), *((16 + z % 16) * 2 ** (z // 16 - 1) for z in range(16, 400))]
+    z = next(z for z, size in enumerate(sizes) if size >= section)
+    return 512 * probes + z, probes, probes * sizes[z]
 
 
 def bloom_matrices_in(store: Store, name: str, segments: Sequence[Sequence[BloomFragment]]) -> BloomMatrices | None:

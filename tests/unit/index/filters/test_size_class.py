@@ -38,9 +38,10 @@ def test_filters_of_data_files(encoding: int, log2_bits: int) -> None:
         NONE,
         0,
         200,
+        own_class(8, 0),
         own_class(31, 8),
-        own_class(8, 170),  # more bits than a block may have
-        own_class(1, 255),
+        own_class(8, 337),  # more bits than a block may have
+        own_class(1, 511),
         native_class(0, 8),
         native_class(1, 7),
         native_class(1, 28),
@@ -56,10 +57,10 @@ def test_others_are_not_valid(size_class: int) -> None:
 
 def test_repeating() -> None:
     """Into whole multiples, of filters that hash alike."""
-    small = shape_of(own_class(8, 4))  # sections of 12 bits
+    small = shape_of(own_class(8, 12))  # sections of 12 bits
     assert small.divides(small)
-    assert small.divides(shape_of(own_class(8, 12)))  # 24
-    assert not small.divides(shape_of(own_class(8, 16)))  # 32
-    assert small.divides(shape_of(own_class(8, 25)))  # 72
-    assert not small.divides(shape_of(own_class(7, 12)))
+    assert small.divides(shape_of(own_class(8, 24)))
+    assert not small.divides(shape_of(own_class(8, 32)))
+    assert small.divides(shape_of(own_class(8, 50)))  # 72
+    assert not small.divides(shape_of(own_class(7, 24)))
     assert not shape_of(native_class(1, 8)).divides(shape_of(native_class(2, 8)))

@@ -43,6 +43,7 @@ TYPES: dict[str, list[pa.DataType]] = {
     "w": [pa.decimal128(38, 2), pa.decimal128(30, 2), pa.decimal128(10, 2)],
     "x": [pa.float64(), pa.float32()],
 }
+SIZES = (8, 16, 32, 48)  # of sections of 8, 16, 32 and 64 bits
 VALUES = {"i": st.integers(-9, 9), "s": BY_NAME["s"].values, "w": st.integers(-9, 9), "x": st.integers(-9, 9)}
 
 
@@ -243,14 +244,14 @@ def bloom_matrices_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], pr
             if room[segment] and draw(st.booleans()):
                 count = draw(st.integers(1, min(20, room[segment])))
                 room[segment] -= count
-                runs.append((len(matrices), segment, own_class(8, 8 * draw(st.integers(0, octaves))), end, count))
-                end += -(-count // 8) * 8
+                runs.append((len(matrices), segment, own_class(8, SIZES[draw(st.integers(0, octaves))]), end, count))
+                end += count
         if end:
             rows = (64 << octaves) // draw(st.sampled_from([1, 2]))
             for first in range(0, 64 << octaves, rows):
                 salt = draw(st.integers(-(2**63), 2**63 - 1))
                 parts.append((len(matrices), first, rows, draw(st.sampled_from([m, 0])), draw(numbers), salt))
-            matrices.append((own_class(8, 8 * octaves), -(-end // 64) * 8))
+            matrices.append((own_class(8, SIZES[octaves]), end))
     if not matrices:
         return None
     used = sorted({file for _, _, _, file, _, _ in parts})

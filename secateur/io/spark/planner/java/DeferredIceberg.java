@@ -27,7 +27,7 @@ public final class DeferredIceberg extends GuardedRule {
 
     private boolean isOn() {
         SparkSession session = SparkSession.active();
-        return !session.version().startsWith("3.") && Switches.isOn() && rule.isIn(session);
+        return Switches.isOn() && rule.isIn(session);
     }
 
     private static boolean reads(LogicalPlan plan) {

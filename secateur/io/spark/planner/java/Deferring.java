@@ -65,10 +65,12 @@ final class Deferring implements InvocationHandler {
         try {
             if (!scan.getClass().getName().equals(IcebergScan.KIND)) return scan;
             if (!(Reflected.field(scan, "scan").get(scan) instanceof BatchScan)) return scan;
-            if (Reflected.field(scan, "preserveDataGrouping").getBoolean(scan)) return scan;
             List columns = new ArrayList(Arrays.asList(scan.readSchema().fieldNames()));
             columns.retainAll(LINEAGE);
-            if (!columns.isEmpty()) return scan;
+            if (Reflected.field(scan, "preserveDataGrouping").getBoolean(scan) || !columns.isEmpty()) {
+                ScannedSnapshot.tell(scan, table.table());
+                return scan;
+            }
             return new DeferredScan(rule, (ScanBuilder) target, scan, facts(scan, filters));
         } catch (Exception otherInternals) {
             return scan;

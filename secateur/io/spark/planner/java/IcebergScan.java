@@ -27,9 +27,9 @@ public final class IcebergScan implements Function {
         DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) parts[1];
         DeferredScan deferred = relation.scan() instanceof DeferredScan ? (DeferredScan) relation.scan() : null;
         Scan scan = deferred == null ? relation.scan() : deferred.scan;
+        ScannedSnapshot known = scan instanceof NarrowedScan ? ((NarrowedScan) scan).snapshot : null;
         if (scan instanceof NarrowedScan) scan = ((NarrowedScan) scan).scan;
         if (!scan.getClass().getName().equals(KIND)) return null;
-        if (session.version().startsWith("3.")) return "for Spark 3.5, Iceberg's scans do not tell their snapshot";
         Object target = relation.relation().table();
         if (target instanceof StandIn) target = ((StandIn) target).standsFor();
         if (target instanceof RowLevelOperationTable) target = ((RowLevelOperationTable) target).table();
@@ -40,14 +40,11 @@ public final class IcebergScan implements Function {
             boolean isPartial = !(parts[2] instanceof List);
             String[] columns = ColumnFigures.asked(session.sessionState().conf(), scan.readSchema());
             byte[] question = isPartial ? (byte[]) parts[2] : Question.of((List) parts[2], columns);
-            if (CurrentSnapshot.isReadBy(scan)) {
-                if (isPartial) return "on Spark 4.0, nothing of Iceberg's scans is answered from the index alone";
-                return NarrowedScan.ofCurrent(session, table, scan, question, deferred, (EnableRule) parts[3]);
-            }
             if (isPartial && IndexTasks.hasFloats(scan)) return "Iceberg filters floats by its own rules";
             boolean isChosen = isPartial && IndexTasks.hasFilterOfPartitions(scan, table);
             if (isChosen) deferred = null; // Iceberg's tasks tell which files are counted
-            return NarrowedScan.of(session, table, scan, question, deferred, isPartial, (EnableRule) parts[3]);
+            return NarrowedScan.of(
+                session, table, scan, known, question, deferred, isPartial, (EnableRule) parts[3]);
         } catch (Exception error) {
             ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));
             return String.valueOf(error.getMessage());

@@ -2,8 +2,6 @@ package secateur;
 
 import java.io.DataInputStream;
 import java.util.OptionalLong;
-import org.apache.iceberg.HasTableOperations;
-import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.spark.sql.classic.SparkSession;
@@ -47,12 +45,10 @@ final class IndexEstimate implements Statistics {
 
     private static Statistics asked(EnableRule rule, Table table, Scan scan, Predicate[] filters, Statistics own)
             throws Exception {
-        Object snapshot = Reflected.call(scan, "snapshotId");
-        Schema schema = (Schema) Reflected.call(scan, "schema");
-        if (snapshot == null || (own == null && !IndexTasks.areMissing(scan, table, schema))) return null;
-        String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
+        ScannedSnapshot snapshot = ScannedSnapshot.of(scan, table);
+        if (snapshot == null || (own == null && !IndexTasks.areMissing(scan, table))) return null;
         String[] columns = ColumnFigures.asked(SQLConf.get(), scan.readSchema());
-        byte[] told = NarrowedScan.told(metadata, ((Long) snapshot).longValue(), schema, null);
+        byte[] told = NarrowedScan.told(snapshot, ScanParts.schema(scan), null);
         byte[] question = Answer.asked(SparkSession.active(), 0, SourceFilters.comparisons(filters, columns));
         DataInputStream reply = FilesReply.ofEstimate(rule.asker, Asker.DATA_FILES, told, question).rest;
         long rows = reply.readLong();

@@ -56,8 +56,8 @@ final class IndexTasks {
      */
     static List partitionColumns(Scan scan, Table table) {
         try {
-            Schema schema = (Schema) Reflected.call(scan, "schema");
-            if (!schema.sameSchema(table.schema())) return null;
+            if (!ScanParts.areNamedAs(table, scan)) return null;
+            Schema schema = table.schema();
             List read = Arrays.asList(scan.readSchema().fieldNames());
             Set found = new LinkedHashSet();
             for (Iterator specs = table.specs().values().iterator(); specs.hasNext();) {
@@ -76,16 +76,18 @@ final class IndexTasks {
 
     /** Whether Iceberg has taken a filter that selects whole partitions, which Spark has dropped. */
     static boolean hasFilterOfPartitions(Object scan, Table table) throws Exception {
-        for (Iterator all = filters(scan).iterator(); all.hasNext();) {
-            if (ExpressionUtil.selectsPartitions((Expression) all.next(), table, isCaseSensitive(scan))) return true;
+        for (Iterator all = ScanParts.filters(scan).iterator(); all.hasNext();) {
+            boolean isCaseSensitive = ScanParts.isCaseSensitive(scan);
+            if (ExpressionUtil.selectsPartitions((Expression) all.next(), table, isCaseSensitive)) return true;
         }
         return false;
     }
 
     /** Whether Iceberg has taken filters of floats: it skips files with NaN that Spark, row by row, finds to match. */
     static boolean hasFloats(Object scan) throws Exception {
-        Schema schema = (Schema) Reflected.call(scan, "schema");
-        Set columns = Binder.boundReferences(schema.asStruct(), filters(scan), isCaseSensitive(scan));
+        Schema schema = ScanParts.schema(scan);
+        Set columns = Binder.boundReferences(
+            schema.asStruct(), ScanParts.filters(scan), ScanParts.isCaseSensitive(scan));
         for (Iterator all = columns.iterator(); all.hasNext();) {
             Type.TypeID type = schema.findType(((Integer) all.next()).intValue()).typeId();
             if (type == Type.TypeID.FLOAT || type == Type.TypeID.DOUBLE) return true;
@@ -93,20 +95,13 @@ final class IndexTasks {
         return false;
     }
 
-    private static List filters(Object scan) throws Exception { return (List) Reflected.call(scan, "filters"); }
-
-    private static boolean isCaseSensitive(Object scan) throws Exception {
-        return ((Boolean) Reflected.call(scan, "caseSensitive")).booleanValue();
-    }
-
     /**
      * Whether a scan can be given tasks: it has none yet, names mean the same columns in its schema as in the table's, to
      * which partition specs are bound, and Iceberg would leave out no row that Spark finds to match.
      */
-    static boolean areMissing(Object scan, Table table, Schema schema) throws Exception {
-        return Reflected.field(scan, "tasks").get(scan) == null
-            && Reflected.field(scan, "taskGroups").get(scan) == null
-            && schema.sameSchema(table.schema()) && !hasFloats(scan);
+    static boolean areMissing(Object scan, Table table) throws Exception {
+        return !ScanParts.isPlanned(scan) && Reflected.field(scan, "taskGroups").get(scan) == null
+            && ScanParts.areNamedAs(table, scan) && !hasFloats(scan);
     }
 
     /**
@@ -123,9 +118,7 @@ final class IndexTasks {
     }
 
     private static boolean put(Object scan, Table table, List texts, boolean all) throws Exception {
-        Expression filter = (Expression) Reflected.call(scan, "filter");
-        boolean caseSensitive = isCaseSensitive(scan);
-        List tasks = new IndexTasks(table, filter, caseSensitive).of(texts);
+        List tasks = new IndexTasks(table, ScanParts.filter(scan), ScanParts.isCaseSensitive(scan)).of(texts);
         if (all && tasks.size() < texts.size()) return false;
         Field field = Reflected.field(scan, "tasks");
         synchronized (scan) {

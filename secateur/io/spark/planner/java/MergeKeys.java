@@ -52,11 +52,23 @@ final class MergeKeys implements Rewrite {
     private final EnableRule rule;
     private final SparkSession session;
     private final boolean isDelta; // writes what changes, else the files that hold a match are asked for
+    private final boolean isEarly; // keys are collected while the query is planned
 
     private MergeKeys(EnableRule rule, SparkSession session, boolean isDelta) {
         this.rule = rule;
         this.session = session;
         this.isDelta = isDelta;
+        this.isEarly = isEarly(session.version());
+    }
+
+    /**
+     * Whether a subquery of a scan may never end, or is made of other parts, as in Spark 3.5.
+     *
+     * Before Spark 4.1, an adaptive one prints the whole plan, and waits for the lock of the exchange that waits for it.
+     * Source: TreeNode.allChildren, a lazy value there.
+     */
+    private static boolean isEarly(String version) {
+        return version.startsWith("3.") || version.startsWith("4.0") && SQLConf.get().adaptiveExecutionEnabled();
     }
 
     static LogicalPlan filtered(EnableRule rule, SparkSession session, LogicalPlan plan) {
@@ -169,16 +181,24 @@ final class MergeKeys implements Rewrite {
         Object scan = ((DataSourceV2ScanRelation) ((Filter) found).child()).scan();
         if (!(scan instanceof TakesKeys)) return node;
         Object rows = rows(source, relation);
+        List collected = new ArrayList();
         for (int i = 0; i < columns.size() && rows instanceof RepeatableRows; i++) {
             Expression[] pair = (Expression[]) columns.get(i);
             if (!((TakesKeys) scan).takes(((AttributeReference) pair[0]).name())) continue;
             Object filter = filter(pair[0], pair[1], (RepeatableRows) rows);
             if (filter instanceof String) rows = filter;
+            else if (isEarly) collected.add(filter);
             else found = new Filter((Expression) filter, found);
         }
-        if (rows instanceof RepeatableRows) return found;
+        if (rows instanceof RepeatableRows) return collected.isEmpty() ? found : keyed((Filter) found, collected);
         rule.events.add(session, relation.relation().table().name(), "", (String) rows);
         return node;
+    }
+
+    private static LogicalPlan keyed(Filter filter, List conditions) {
+        DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) filter.child();
+        Object scan = ((TakesKeys) relation.scan()).keyed(conditions);
+        return scan == null ? filter : OtherScans.over(filter, Chain.withScan(relation, scan));
     }
 
     /** The rows of a source; or why it is not to be run a second time for its keys, a String. */
@@ -189,9 +209,13 @@ final class MergeKeys implements Rewrite {
     }
 
     /** The filter that a column has one of the source's values; or why there is none, a String. */
-    private static Object filter(Expression column, Expression value, RepeatableRows rows) {
+    private Object filter(Expression column, Expression value, RepeatableRows rows) {
         Object keys = keys(value, rows);
-        return keys instanceof String ? keys : subquery(column, (LogicalPlan) keys);
+        if (keys instanceof String) return keys;
+        if (!isEarly) return subquery(column, (LogicalPlan) keys);
+        if (!Answer.isGrouped(column.dataType())) return "keys of this type are not collected before the query";
+        Object filter = CollectedKeys.filter(session, column, (LogicalPlan) keys);
+        return filter == null ? TOO_MANY : filter;
     }
 
     /** A plan of the source's values that are not NULL, of at most MOST_KEYS and one more; or why there is none, a String. */

@@ -13,7 +13,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.FileScanTask;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.SchemaParser;
 import org.apache.iceberg.Table;
@@ -34,6 +33,7 @@ import org.apache.spark.sql.types.StructType;
 /** A scan of Iceberg's that reads only some ranges of some files, and the other files whole. */
 final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Limitable, Pruned, TakesKeys {
     final Scan scan;
+    final ScannedSnapshot snapshot;
     private final String name;
     private final SparkSession session;
     private final EnableRule rule;
@@ -44,12 +44,14 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     private volatile Figures figures; // of the last reply
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
+    private boolean isKeyed; // narrowed by the keys of a source already, which a rule must not collect again
 
     private NarrowedScan(
-            SparkSession session, Scan scan, String name, EnableRule rule, boolean isPartial, String[] indexed,
-            byte[] asked, FileRanges ranges) {
+            SparkSession session, Scan scan, ScannedSnapshot snapshot, String name, EnableRule rule, boolean isPartial,
+            String[] indexed, byte[] asked, FileRanges ranges) {
         this.session = session;
         this.scan = scan;
+        this.snapshot = snapshot;
         this.name = name;
         this.rule = rule;
         this.isPartial = isPartial;
@@ -59,52 +61,35 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         this.figures = ranges.figures;
     }
 
+    /** `known`: the snapshot of a scan that has its tasks, or null. The result is a reason (a String) if there is no scan. */
     static Object of(
-            SparkSession session, Table table, Scan scan, byte[] asked, DeferredScan deferred, boolean isPartial,
-            EnableRule rule) throws Exception {
-        String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
-        Object snapshot = Reflected.call(scan, "snapshotId");
-        if (metadata == null || snapshot == null) return "a table without a snapshot";
-        String[] indexed = rule.lookups.columns(metadata);
+            SparkSession session, Table table, Scan scan, ScannedSnapshot known, byte[] asked, DeferredScan deferred,
+            boolean isPartial, EnableRule rule) throws Exception {
+        ScannedSnapshot snapshot = known == null ? ScannedSnapshot.of(scan, table) : known;
+        if (snapshot == null) return "a table without a snapshot";
+        String[] indexed = rule.lookups.columns(snapshot.metadata);
         if (indexed == null) return "no index";
-        long id = ((Long) snapshot).longValue();
-        Schema schema = (Schema) Reflected.call(scan, "schema");
+        Schema schema = ScanParts.schema(scan);
         byte[] question = Answer.asked(session, 0, asked);
         FileRanges ranges = null;
-        if (deferred != null && IndexTasks.areMissing(scan, table, schema)) {
+        if (deferred != null && IndexTasks.areMissing(scan, table)) {
             Scan own = deferred.fresh();
-            ranges = FileRanges.ofSnapshot(rule.asker, told(metadata, id, schema, null), question);
+            ranges = FileRanges.ofSnapshot(rule.asker, told(snapshot, schema, null), question);
             if (ranges != null && IndexTasks.into(own, table, ranges.tasks, isPartial)) scan = own;
             else ranges = null;
         }
         if (ranges == null) {
+            if (!snapshot.isChosen) {
+                if (deferred != null) scan = deferred.fresh();
+                else if (ScanParts.isPlanned(scan)) return "Iceberg for this Spark does not tell which snapshot it has planned";
+            }
             List paths = paths(scan);
+            if (!snapshot.wasPlanned()) return "the table has changed while Iceberg planned it";
             if (paths == null) return "not a scan of data files";
-            ranges = FileRanges.of(rule.asker, told(metadata, id, schema, paths), paths, question);
+            ranges = FileRanges.of(rule.asker, told(snapshot, schema, paths), paths, question);
         }
         return new NarrowedScan(
-            session, scan, table.name(), rule, isPartial, names(indexed, schema), question, ranges);
-    }
-
-    /** The same for a scan that does not tell its snapshot; it never stands for rows that are known without it. */
-    static Object ofCurrent(
-            SparkSession session, Table table, Scan scan, byte[] asked, DeferredScan deferred, EnableRule rule)
-            throws Exception {
-        String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
-        if (metadata == null || rule.lookups.columns(metadata) == null) return "no index";
-        Object snapshot = CurrentSnapshot.of(scan, deferred);
-        if (!(snapshot instanceof CurrentSnapshot)) return snapshot;
-        CurrentSnapshot current = (CurrentSnapshot) snapshot;
-        String[] indexed = rule.lookups.columns(current.metadata);
-        if (indexed == null) return "no index";
-        List paths = paths(current.scan);
-        if (paths == null) return "not a scan of data files";
-        Schema schema = (Schema) Reflected.call(current.scan, CurrentSnapshot.SCHEMA);
-        byte[] question = Answer.asked(session, 0, asked);
-        FileRanges ranges = FileRanges.of(
-            rule.asker, told(current.metadata, current.id, schema, paths), paths, question);
-        return new NarrowedScan(
-            session, current.scan, table.name(), rule, false, names(indexed, schema), question, ranges);
+            session, scan, snapshot.settled(), table.name(), rule, isPartial, names(indexed, schema), question, ranges);
     }
 
     /** The paths of a scan's tasks, which Iceberg plans for this if it has not yet; null if some read no data file. */
@@ -129,11 +114,11 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     }
 
     /** Encode a scan of some files, or of the whole snapshot (null); listed_files.py decodes it. */
-    static byte[] told(String metadata, long snapshot, Schema schema, List paths) throws IOException {
+    static byte[] told(ScannedSnapshot snapshot, Schema schema, List paths) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
-        Asker.text(out, metadata);
-        out.writeLong(snapshot);
+        Asker.text(out, snapshot.metadata);
+        out.writeLong(snapshot.id);
         Asker.text(out, SchemaParser.toJson(schema));
         if (paths == null) {
             out.writeInt(-1);
@@ -202,8 +187,24 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     }
 
     public boolean takes(String column) {
-        if (isPartial) return false;
+        if (isPartial || isKeyed) return false;
         return ownAttributes().contains(column) || Arrays.asList(indexed).contains(column);
+    }
+
+    public Scan keyed(List conditions) {
+        try {
+            byte[] keys = Question.of(conditions);
+            FileRanges fewer = ranges.narrowed(rule.asker, Answer.asked(session, ranges.number, keys));
+            ByteArrayOutputStream both = new ByteArrayOutputStream();
+            both.write(asked);
+            both.write(keys);
+            NarrowedScan found = new NarrowedScan(
+                session, scan, snapshot, name, rule, isPartial, indexed, both.toByteArray(), fewer);
+            found.isKeyed = true;
+            return found;
+        } catch (Exception unknown) {
+            return null;
+        }
     }
 
     private Set ownAttributes() {

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import secateur as sec
 from secateur.errors import InvalidParquet
 from secateur.io import footer_progress
+from secateur.io.parquet.footer import Footer
+from secateur.io.parquet.known_footer import KnownFooter
+from secateur.io.scan import opened_table
 from tests.support.tables import write_file
 
 
@@ -57,3 +62,23 @@ def test_many_footers_are_told(
         f"1 of 3 footers read, about 0 s left; queries with an index read none: secateur index {tmp_path}"
         in caplog.text
     )
+
+
+def test_footers_are_counted_when_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes longer than to read them."""
+    for i in range(3):
+        write_file(tmp_path / f"{i}.parquet", {"id": [i]})
+    decode, decoded, seen = KnownFooter.decoded, set(), []
+
+    def counting(footer: KnownFooter, file: pa.NativeFile) -> Footer:
+        decoded.add(id(footer))
+        return decode(footer, file)
+
+    def counted(footers: Iterable[object], count: int, location: str) -> Iterator[object]:
+        yield from footers
+        seen.append(len(decoded))
+
+    monkeypatch.setattr(KnownFooter, "decoded", counting)
+    monkeypatch.setattr(opened_table, "with_progress", counted)
+    sec.prune(sec.open_table(tmp_path), "id = 2")
+    assert seen == [3]
