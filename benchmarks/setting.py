@@ -54,5 +54,5 @@ class Setting:
 def index_code() -> str:
     """A digest of the code that writes an index: bytes of other code may mean something else."""
     package = Path(secateur.__file__).parent
-    sources = [*sorted((package / "index").rglob("*.py")), package / "values.py"]
+    sources = sorted([*(package / "index").rglob("*.py"), *(package / "values").rglob("*.py")])
     return f"{zlib.crc32(b''.join(source.read_bytes() for source in sources)):08x}"

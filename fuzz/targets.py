@@ -33,7 +33,8 @@ from secateur.index.segments.segment_file import (
     zone_map_of,
 )
 from secateur.index.segments.segment_file import postings_of as stored_postings_of
-from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_name
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_name
 from secateur.index.zones.page_locations import location_table_of
 from secateur.io.parquet.bloom_filter import native_filters, read_filter
 from secateur.io.parquet.chunk_locations import ChunkLocations
@@ -51,7 +52,7 @@ from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
 from secateur.io.storage.disk_cache_entry import EntryName, read_entry
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
 from secateur.pruning.predicate.bound import Field
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.stores.memory_store import MemoryStore
 
 Target = Callable[[bytes], None]

@@ -23,7 +23,8 @@ from benchmarks.timing import Timing, once
 from secateur.index.segments.base_file import is_base_due, write_base
 from secateur.index.segments.file_table import FileTable
 from secateur.index.segments.segment_files import SegmentFiles
-from secateur.index.segments.snapshot import encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_name, snapshot_numbers
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.tables.listing import Listing

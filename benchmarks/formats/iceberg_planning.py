@@ -40,14 +40,16 @@ from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import summarised
-from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot_files import snapshot_name
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.iceberg.table import IcebergTable
 from secateur.maintain.entries import chosen_files
 from secateur.maintain.publish import keep_manifests
 from secateur.scan import Scan
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 FILES = 100_000
 GOAL = 1 / 100  # of the time of plan_files()

@@ -9,7 +9,7 @@ import numpy as np
 
 from secateur.pruning.bounds.zones import Zones, occupancy
 from secateur.pruning.predicate.bound import Field
-from secateur.values import Keys
+from secateur.values.keys import Keys
 
 ROWS_PER_UNIT = 1000
 

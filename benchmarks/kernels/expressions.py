@@ -14,7 +14,8 @@ from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 UNITS = 1_000_000
 ZONE = "Europe/Paris"

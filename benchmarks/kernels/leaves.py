@@ -16,6 +16,7 @@ from benchmarks.kernels.arrays import statistics_of
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import once, race
+from secateur.integers import sorted_distinct
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.bounds.rangeset import RangeSet
@@ -27,7 +28,10 @@ from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.statistics import Statistics
-from secateur.values import Key, Keys, Kind, key_of, keys_of, least_key, sorted_distinct, successor, words_of
+from secateur.values.conversion import key_of, keys_of
+from secateur.values.key import Key, least_key, successor
+from secateur.values.keys import Keys, words_of
+from secateur.values.kinds import Kind
 
 UNITS = 1_000_000
 LEAF_GOAL = 2.0

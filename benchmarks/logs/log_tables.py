@@ -27,11 +27,12 @@ from secateur.index.filters.size_class import own_class
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import SegmentSummary, summarised
-from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot_files import snapshot_name
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import zonemap
 from secateur.io.tables.table import Table
 from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 LEAST, MOST = 6, 16  # characters of a literal
 LITERALS = 80

@@ -24,10 +24,12 @@ from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import summarised
-from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot_files import snapshot_name
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import zonemap
 from secateur.scan import Scan
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 BLOCKS = 10_000
 KEYS = 10_000  # per block

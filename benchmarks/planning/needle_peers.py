@@ -24,7 +24,7 @@ from secateur.index.filters.hashing import hash_keys
 from secateur.index.filters.size_class import shape_of
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.stores.local_build import index_here
 
 ROW_GROUPS, FILES = 2_000, 10

@@ -24,7 +24,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import Values
 from secateur.scan import Scan
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 BLOCKS = 1_000_000
 NEEDLES = 20_000  # values of each kind, kept beside the index

@@ -14,7 +14,7 @@ from benchmarks.timing import race
 from secateur.index.zones.gaps import MOST_GAPS, GapTable, gap_table, pays, widest_gaps
 from secateur.pruning.bounds.gaps import reaches
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 BLOCKS = 10_000
 VALUES = 200  # of a block

@@ -28,12 +28,15 @@ from secateur.index.segments.file_table import FileTable
 from secateur.index.segments.segment_file import SegmentData, encode_segment
 from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import Segments, SegmentSummary, summarised
-from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot_files import snapshot_name
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.tables.listing import Listing
-from secateur.values import Keys, Kind, float_keys
+from secateur.values.conversion import float_keys
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 PAGES = 10  # per block, of ts and amount
 ROWS = 1_000_000  # per block

@@ -26,7 +26,8 @@ from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.explain.causes import answers_of
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.explain.replaced_zones import with_gaps
-from secateur.pruning.predicate.bound import Leaf, fields
+from secateur.pruning.predicate.bound import Leaf
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.questions import questions
 from secateur.pruning.stages.survivors import evaluate_refuted
 from secateur.pruning.statistics import Blocks

@@ -15,7 +15,7 @@ from secateur.cli.output import CAUTION, count, print_json, say, share, show_fac
 from secateur.cli.spark import build_progress, spark_for_build
 from secateur.cli.status import Interrupted
 from secateur.cli.structures import postings_of, text_filters
-from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from secateur.io.tables.table import Table
 from secateur.maintain.build import require_columns
 from secateur.maintain.describe import IndexSnapshot

@@ -40,7 +40,7 @@ from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.storage.redaction import redacted_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
 from secateur.pruning.explain.explanation import STRUCTURES
-from secateur.pruning.predicate.bound import is_expression
+from secateur.pruning.predicate.index_paths import is_expression
 from secateur.pruning.report import Faults, human_bytes
 
 

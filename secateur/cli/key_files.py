@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import secateur as sec
 from secateur.io.tables.table import Table
 from secateur.pruning.predicate.expressions import split_name
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 ARROW = (".arrow", ".feather", ".ipc")
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from secateur.io.scan.clustering import RankedBounds
 from secateur.io.scan.fates import ColumnBounds, Fates
-from secateur.values import is_float, scalar_of
+from secateur.values.conversion import scalar_of
+from secateur.values.kinds import is_float
 
 MOST_ACROSS = 1_200  # pixels of a strip
 STRIP_HEIGHT, MAP_HEIGHT, DEPTH_WIDTH = 48, 160, 120

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
-from secateur.pruning.predicate.bound import is_expression, is_sum, text_of_expression
+from secateur.pruning.predicate.index_paths import is_expression, is_sum, text_of_expression
 from secateur.pruning.predicate.variant_paths import is_variant
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 
 @dataclass(frozen=True)

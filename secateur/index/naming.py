@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from secateur.index.model import is_derived
-from secateur.pruning.predicate.bound import Field, is_expression, is_sum, summed_path, text_of_expression
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.index_paths import is_expression, is_sum, summed_path, text_of_expression
 from secateur.pruning.predicate.indexed.indexed_expressions import renamed
 from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, of_column
 

@@ -14,7 +14,8 @@ from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, BuildOp
 from secateur.index.naming import Path
 from secateur.index.segments.named_columns import called_in_table
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
-from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from secateur.io.scan.index_coverage import Covered, covered
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.io.tables.listing import Listing

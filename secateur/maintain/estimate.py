@@ -28,7 +28,7 @@ from secateur.io.tables.table import TableSnapshot
 from secateur.maintain.publish import summarised_columns
 from secateur.pruning.explain.advice import CLUSTERING, Advice
 from secateur.pruning.explain.explanation import STRUCTURES
-from secateur.pruning.predicate.bound import is_sum
+from secateur.pruning.predicate.index_paths import is_sum
 from secateur.pruning.report import human_bytes, human_seconds
 
 MOST_SAMPLED = 256 << 20  # bytes of data files

@@ -17,7 +17,7 @@ from secateur.index.compact.plan_segments import cut_anew, merged_target
 from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions
 from secateur.index.segments.segment_table import Segments, joined
-from secateur.index.segments.snapshot import snapshot_in_memory
+from secateur.index.segments.snapshot_files import snapshot_in_memory
 from secateur.io.storage.index_store import FileStore
 from secateur.maintain.merge import Sources, write_merged
 

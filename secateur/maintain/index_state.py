@@ -15,7 +15,7 @@ from secateur.maintain.describe import IndexSnapshot, described
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import quoted_name
 from secateur.pruning.report import Faults
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,8 @@ from secateur.index.compact.plan_segments import Regrouping, regroup
 from secateur.index.model import Store
 from secateur.index.read.coverage import file_of_entry
 from secateur.index.segments.segment_table import joined
-from secateur.index.segments.snapshot import Snapshot, open_snapshot
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
 from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.open import as_table

@@ -17,14 +17,10 @@ from secateur.index.naming import ByFieldId, ByName
 from secateur.index.segments.base_file import is_base_due, write_base
 from secateur.index.segments.named_columns import computed, sum_columns
 from secateur.index.segments.segment_table import Segments, in_key_order
-from secateur.index.segments.snapshot import (
-    Snapshot,
-    encode_snapshot,
-    open_snapshot,
-    snapshot_name,
-    snapshot_numbers,
-)
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.segments.snapshot_meta import MadeOf, ManifestsFile
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones.sort_key import parse_sort_key, tuple_column
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.index_store import FileStore

@@ -13,7 +13,8 @@ import pyarrow as pa
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.expressions import ColumnExpression
 from secateur.pruning.predicate.nodes import Column, Predicate
-from secateur.values import Key, scalar_of
+from secateur.values.conversion import scalar_of
+from secateur.values.key import Key
 
 MOST_LISTED = 5  # values in an IN list
 MOST_LEAVES = 3  # per predicate

@@ -10,8 +10,9 @@ from secateur.errors import IndexFault, IndexMissing
 from secateur.index.build.build import FOLDERS
 from secateur.index.file_names import build_of
 from secateur.index.model import StoredFile
-from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS_FOLDER
-from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files, snapshot_name
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import FOLDER as SNAPSHOTS_FOLDER
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_files, snapshot_name
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table

@@ -12,21 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secateur.pruning.evaluate import may_match
-from secateur.pruning.predicate.bound import (
-    Apply,
-    Conditional,
-    Field,
-    Leaf,
-    Missing,
-    Tested,
-    Within,
-    all_leaves,
-    operands,
-    parts,
-)
+from secateur.pruning.predicate.bound import Apply, Conditional, Field, Leaf, Missing, Tested, Within
+from secateur.pruning.predicate.bound_walks import all_leaves, operands, parts
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.statistics import Statistics
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 
 SAMPLE = 1 << 10  # units
 LEAST_SAMPLED = 1 << 15  # units; for fewer, a sample does not pay

@@ -20,26 +20,11 @@ from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.zones import Zones, may_be_nan
 from secateur.pruning.predicate.patterns.substrings import Alternatives
-from secateur.values import (
-    INT64_MAX,
-    INT64_MIN,
-    NAN_KEY,
-    Key,
-    Keys,
-    Kind,
-    choose,
-    constant_keys,
-    doubles_of,
-    float_key,
-    float_keys,
-    greatest_keys,
-    integer_keys,
-    is_float,
-    kind_of,
-    least_key,
-    ordered_kind,
-    same_width,
-)
+from secateur.values.combination import choose, same_width
+from secateur.values.conversion import doubles_of, float_keys
+from secateur.values.key import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, least_key
+from secateur.values.keys import Keys, constant_keys, greatest_keys, integer_keys
+from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
 
 @dataclass(frozen=True)

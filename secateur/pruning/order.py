@@ -17,13 +17,17 @@ from secateur.pruning.bounds.key_bytes import Component, encode_rows
 from secateur.pruning.bounds.rangeset import between
 from secateur.pruning.bounds.valued_bounds import is_value
 from secateur.pruning.bounds.zones import Zones, unknown_zones
-from secateur.pruning.predicate.binding.operands import literal_of
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
+from secateur.pruning.predicate.binding.typed_constants import literal_of
 from secateur.pruning.predicate.bound import Constant, Field, Missing, Within
 from secateur.pruning.predicate.nodes import Column, Not, Or, Predicate, Truth
 from secateur.pruning.rows.row_values import column as column_in
 from secateur.pruning.statistics import Statistics
-from secateur.values import Key, Keys, Kind, keys_of, kind_of, least_key, less, ordered_kind, successor
+from secateur.values.combination import less
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key, least_key, successor
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, kind_of, ordered_kind
 
 NULLS_BEFORE, VALUES, NULLS_AFTER = 0, 1, 2  # ranks of places
 

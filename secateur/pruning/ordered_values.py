@@ -24,7 +24,7 @@ from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.row_ranges import ROW_BITS, RowRanges, in_ranges, intersection, rows_of_blocks, union
 from secateur.pruning.statistics import Blocks, Catalog, OrderedSegment
-from secateur.values import kind_of, ordered_kind
+from secateur.values.kinds import kind_of, ordered_kind
 
 MOST_ENTRIES = 1 << 22  # looked at for the rows of one comparison
 

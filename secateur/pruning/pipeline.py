@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from secateur.pruning.predicate.bound import unbounded
+from secateur.pruning.predicate.bound_walks import unbounded
 from secateur.pruning.report import Counts, Faults, Report, StageReport, summary
 from secateur.pruning.stages.deletes import has_deletes, prune_deleted
 from secateur.pruning.stages.files import prune_files

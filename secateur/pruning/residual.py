@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from secateur.integers import distinct_and_places
 from secateur.pruning.bounds.outcomes import fully_matching
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.statistics import Statistics
-from secateur.values import distinct_and_places
 
 MOST_SIDES = 62  # sides that are distinguished: bits of an integer
 

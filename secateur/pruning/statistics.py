@@ -21,7 +21,8 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, Question, Ranges, Values
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.row_ranges import RowRanges
-from secateur.values import Key, Keys
+from secateur.values.key import Key
+from secateur.values.keys import Keys
 
 
 class Statistics(Protocol):

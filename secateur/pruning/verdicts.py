@@ -17,18 +17,8 @@ import numpy as np
 
 from secateur.pruning.bounds.rangeset import RangeSet, intersection
 from secateur.pruning.conjuncts import conjuncts
-from secateur.pruning.predicate.bound import (
-    Field,
-    Holds,
-    Joined,
-    Leaf,
-    Within,
-    all_leaves,
-    everything_in,
-    fields,
-    is_supported,
-    leaves,
-)
+from secateur.pruning.predicate.bound import Field, Holds, Joined, Leaf, Within
+from secateur.pruning.predicate.bound_walks import all_leaves, everything_in, fields, is_supported, leaves
 from secateur.pruning.predicate.nodes import Or, Predicate
 
 MOST_PARTS = 256  # nodes of a condition that is kept; longer ones rarely come again, and cost time to compare

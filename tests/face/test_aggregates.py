@@ -20,7 +20,7 @@ import secateur as sec
 from secateur.errors import EvaluationError, InvalidAggregate, InvalidOption, UnknownColumn, UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.pruning.aggregates.distinct import DistinctValues
-from secateur.values import key_of, scalar_of
+from secateur.values.conversion import key_of, scalar_of
 from tests.support.profiles import examples
 from tests.support.small_tables import LONG, POOLS, SUMMED, TYPES, WHERE, Row, Where, files, rows_of, written
 from tests.support.stores.local_build import index_here

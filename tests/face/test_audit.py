@@ -17,7 +17,7 @@ import secateur as sec
 from secateur.cli import main
 from secateur.errors import AuditFailed
 from secateur.index.model import BLOOM, POSTINGS, BuildOptions, FilterOption
-from secateur.values import INT64_MIN
+from secateur.values.key import INT64_MIN
 from tests.support.formats.iceberg_row_deletes import committed, equality_deletes, position_deletes
 from tests.support.formats.iceberg_tables import catalog_in
 from tests.support.profiles import examples

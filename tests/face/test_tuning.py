@@ -17,7 +17,7 @@ from secateur import plan_log
 from secateur.amounts import bytes_of
 from secateur.cli import main
 from secateur.errors import IndexMissing, InvalidOption
-from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from secateur.maintain import build as builds
 from secateur.pruning.explain.tuning import Tuning
 from tests.support.profiles import takes_seconds

@@ -21,7 +21,7 @@ from fuzz.seeds import seeds
 from fuzz.targets import TARGETS, run
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.container.index_file import SNAPSHOT, as_it_lies, encode_chunk
-from secateur.index.segments.snapshot import open_snapshot, snapshot_name
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_name
 from secateur.io.tables.iceberg.delete_files import decoded_vector
 from tests.support.checks.limits import within
 from tests.support.profiles import examples

@@ -22,7 +22,7 @@ from tests.support.checks.package_modules import (
     modules,
 )
 
-LAYERS = ("arrays, errors, forks, markup, ragged and values", "pruning", "index", "io", "the public face")
+LAYERS = ("arrays, errors, forks, integers, markup, ragged and values", "pruning", "index", "io", "the public face")
 
 ICEBERG_ROOM, HUDI_ROOM = "iceberg", "hudi"
 MAY_OPEN_FILES = {"secateur.cli", "secateur.demo"}  # besides all of io
@@ -90,9 +90,9 @@ def test_the_package_keeps_the_direction() -> None:
 
 WRONG = [
     ("errors.py", "import secateur.pruning", "secateur.pruning"),
-    ("values.py", "from secateur import pruning", "secateur.pruning"),
-    ("values.py", "from secateur import prune", "secateur.prune"),
-    ("values.py", "import secateur", "secateur"),
+    ("values/keys.py", "from secateur import pruning", "secateur.pruning"),
+    ("values/keys.py", "from secateur import prune", "secateur.prune"),
+    ("values/keys.py", "import secateur", "secateur"),
     (
         "pruning/leaf.py",
         "from secateur.index.container.index_file import read",
@@ -129,7 +129,7 @@ WRONG = [
 ]
 
 RIGHT = [
-    ("values.py", "from secateur.errors import SecateurError"),
+    ("values/keys.py", "from secateur.errors import SecateurError"),
     ("errors.py", "from . import values"),
     (
         "pruning/leaf.py",

@@ -21,7 +21,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from secateur.io.spark.file_reader import spark_schema
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 from tests.support.checks.laws import check_source, check_table
 from tests.support.drawn.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 from tests.support.profiles import examples

@@ -18,7 +18,7 @@ import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate, UnknownColumn
 from secateur.index.model import BuildOptions, FilterOption
 from secateur.pruning.bounds import rangeset
-from secateur.values import INT64_MAX, INT64_MIN
+from secateur.values.key import INT64_MAX, INT64_MIN
 from tests.support.profiles import examples
 from tests.support.small_tables import POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
 from tests.support.stores.local_build import index_here

@@ -14,7 +14,7 @@ import pytest
 
 import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
-from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.profiles import NIGHTLY, by_profile, sweep, takes_seconds
 from tests.support.stores.crash_lake import (

@@ -9,7 +9,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from secateur.errors import SecateurError
-from secateur.index.segments.snapshot import snapshot_name, snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_name, snapshot_numbers
 from tests.support.profiles import NIGHTLY, sweep, takes_seconds
 from tests.support.s3_server import S3Server
 from tests.support.stores.crash_lake import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.index.file_names import build_of
 from secateur.index.segments import base_file
-from secateur.index.segments.snapshot import open_snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain.vacuum import used_files
 from tests.support.drawn.refresh_cases import ALL, PREDICATES

@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import secateur as sec
-from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from tests.support.profiles import NIGHTLY, by_profile, takes_seconds
 from tests.support.programs.killed import PROCESSES, killed_at, start_server, steps_of, work_on
 from tests.support.stores.crash_lake import (

@@ -20,7 +20,7 @@ import pytest
 
 import secateur as sec
 from secateur.errors import IndexNotWritable, SecateurError
-from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from secateur.io.storage import index_store
 from tests.support.profiles import FAST, sweep, takes_seconds
 from tests.support.programs.killed import PROCESSES, start_server

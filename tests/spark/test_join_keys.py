@@ -22,7 +22,8 @@ from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.joins.key_casts import cast_keys
 from secateur.scan import Scan
-from secateur.values import Kind, keys_of, kind_of
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import Kind, kind_of
 from tests.support.older_spark import since_4
 
 if TYPE_CHECKING:

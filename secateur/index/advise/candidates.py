@@ -10,9 +10,10 @@ from secateur.index.filters.ngrams import LEAST_GRAM
 from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, Filter, FilterOption, name_of
 from secateur.index.read.lookup import parts_to_look_up
 from secateur.pruning.explain.explanation import STRUCTURES
-from secateur.pruning.predicate.bound import Field, Leaf, Within, is_expression
+from secateur.pruning.predicate.bound import Field, Leaf, Within
+from secateur.pruning.predicate.index_paths import is_expression
 from secateur.pruning.questions import Question, Ranges, Texts, Values, questions
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 
 
 @dataclass(frozen=True)

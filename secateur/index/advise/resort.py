@@ -24,7 +24,7 @@ from secateur.pruning.predicate.bound import Field, Leaf
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.rows.row_values import column
 from secateur.pruning.stages.survivors import evaluate_refuted
-from secateur.values import Kind, is_float, kind_of
+from secateur.values.kinds import Kind, is_float, kind_of
 
 MOST_SLICES = 1 << 14
 

@@ -31,7 +31,8 @@ from secateur.index.zones.gaps import Gaps as BlockGaps
 from secateur.pruning.bounds.zones import Gaps
 from secateur.pruning.predicate.bound import Leaf
 from secateur.pruning.questions import Question, Ranges, Texts, Values, questions
-from secateur.values import Kind, keys_of, ordered_kind
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import Kind, ordered_kind
 
 ENTRY_BYTES = 7  # of ordered postings, measured of random doubles; other values take 3 to 7
 

@@ -43,19 +43,17 @@ from secateur.index.segments.named_columns import expressions_of
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import pays
-from secateur.index.zones.page_locations import (
-    BlockLocations,
-    concat_locations,
-    of_file,
-    unknown_locations,
-)
+from secateur.index.zones.page_locations import BlockLocations, concat_locations, of_file, unknown_locations
 from secateur.index.zones.page_statistics import PageTable, concat_pages, whole_blocks
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.pruning.predicate.bound import Operand, is_sum, summed_path
+from secateur.pruning.predicate.bound import Operand
+from secateur.pruning.predicate.index_paths import is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression
 from secateur.pruning.predicate.variant_paths import is_variant_path
-from secateur.values import Keys, Kind, is_float, kind_of, ordered_kind, same_width
+from secateur.values.combination import same_width
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
 NGRAM_FPR = 0.1  # per gram; a part of a text has several, all of which must be present
 

@@ -19,7 +19,10 @@ from secateur.index.filters.hashing import hash_binaries, hash_words
 from secateur.index.filters.postings import size_of_bitmaps, size_of_pairs
 from secateur.index.model import BLOOM, POSTINGS, Choice
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, spared, widest_gaps
-from secateur.values import Keys, Kind, concatenate, keys_of
+from secateur.values.combination import concatenate
+from secateur.values.conversion import keys_of
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 SAMPLED_BLOCKS = 24
 SAMPLED_VALUES = 256  # per block: those with the least hashes, so that blocks can be compared

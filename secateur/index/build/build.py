@@ -35,9 +35,9 @@ from secateur.index.model import Store
 from secateur.index.segments import base_file
 from secateur.index.segments.segment_file import encode_segment, zone_arrays, zone_map_of
 from secateur.index.segments.segment_table import SegmentSummary
-from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_numbers
 from secateur.index.zones import zonemap
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
 FOLDERS = (

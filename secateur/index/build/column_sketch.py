@@ -25,10 +25,10 @@ from secateur.index.zones.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.bound import Operand
-from secateur.pruning.predicate.bound import fields as fields_of
+from secateur.pruning.predicate.bound_walks import fields as fields_of
 from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.pruning.rows.row_values import UnknownValue, known_values, other_texts
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26
 MOST_SORTED = 1 << 24  # most values of a block that are sorted for their gaps

@@ -36,7 +36,7 @@ from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.indexed.indexed_expressions import indexed_expression, normalised
 from secateur.pruning.predicate.nodes import Column
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]
 NGRAM_BYTES = 5

@@ -15,7 +15,8 @@ from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.index_file import Writer
 from secateur.index.model import Choice, IndexedColumn
-from secateur.values import Keys, ordered_kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import ordered_kind
 
 
 def choices(

@@ -11,7 +11,10 @@ from secateur.index.build.column_sketch import Sketch
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.aggregates.sums import Total
 from secateur.pruning.bounds.zones import unbounded
-from secateur.values import INT128_MAX, INT128_MIN, Kind, choose, keys_from
+from secateur.values.combination import choose
+from secateur.values.key import INT128_MAX, INT128_MIN
+from secateur.values.keys import keys_from
+from secateur.values.kinds import Kind
 
 
 @dataclass

@@ -16,7 +16,8 @@ from secateur.index.container.index_file import Writer
 from secateur.index.identity import FileIdentity
 from secateur.index.model import indexed_columns
 from secateur.index.zones import zonemap
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
 SEGMENTS = 64  # least number for a table: units of work of a build, and of what a query prunes

@@ -17,7 +17,7 @@ import numpy as np
 import xxhash
 
 from secateur.errors import IndexFault
-from secateur.values import distinct_and_places
+from secateur.integers import distinct_and_places
 
 BAND = 512  # bytes; rows narrower than half of this are read several at once
 STRIP = 1 << 15  # bytes at most between two checksums

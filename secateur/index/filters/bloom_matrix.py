@@ -16,7 +16,7 @@ from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, salt_of
 from secateur.index.filters.packed_rows import packed_bytes, row_bytes, rows_packed
 from secateur.index.filters.size_class import are_valid, shape_of
-from secateur.values import all_within, distinct_and_places, sorted_distinct
+from secateur.integers import all_within, distinct_and_places, sorted_distinct
 
 MATRIX_BLOCKS = 1 << 20
 MOST_COLUMNS = 1 << 27  # of a matrix that a reader accepts: those of 128 full ones

@@ -22,7 +22,9 @@ from secateur.arrays import from_numpy, numbers, present, text_parts
 from secateur.errors import IndexFault
 from secateur.index.filters import murmur3
 from secateur.index.filters.murmur3 import CHUNK
-from secateur.values import Key, Kind, canonical_bytes, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key, canonical_bytes
+from secateur.values.kinds import Kind
 
 MOST = 1 << 22  # distinct hashes of one block: 64 MiB
 ENOUGH = 1 << 20  # hashes collected before duplicates are removed, unless there are few distinct ones

@@ -20,7 +20,10 @@ import pyarrow.compute as pc
 
 from secateur.arrays import truths
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of, ordered_kind, prefix_successor
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, prefix_successor
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, ordered_kind
 
 WIDTH = 8  # bytes of a head
 MOST_PREFIX = 1024  # bytes of a common prefix

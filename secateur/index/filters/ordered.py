@@ -19,9 +19,9 @@ from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk, is_repeated
 from secateur.index.filters.heads import MOST_PREFIX, Cuts, Heads, joined, spans_of
 from secateur.index.filters.page_bytes import ReadBands, bands_of, laid, read_pages
+from secateur.integers import all_within, sorted_distinct
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.ragged import offsets_of, runs_of, spread
-from secateur.values import all_within, sorted_distinct
 
 PAGE = 2048  # entries: 6 to 14 KB
 MOST_PAGE = 1 << 16  # largest that a reader accepts

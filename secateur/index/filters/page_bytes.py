@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from secateur.integers import sorted_distinct
 from secateur.ragged import offsets_of, spread
-from secateur.values import sorted_distinct
 
 BAND = 1024  # bytes of a row of the matrix, and the least that is read
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from xxhash import xxh64_intdigest
 
 from secateur.errors import IndexFault
-from secateur.values import INT64_MAX, Key
+from secateur.values.key import INT64_MAX, Key
 
 WORDS, WORD_BITS = 8, 32  # of a block
 BLOCK_BITS = WORDS * WORD_BITS

@@ -28,8 +28,8 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters.row_lists import RowLists, ValueRows, all_rows
+from secateur.integers import all_within, sorted_distinct
 from secateur.ragged import elements_of, offsets_of, spread
-from secateur.values import all_within, sorted_distinct
 
 PAGE_PAIRS = 512  # 2.5 or 3 KB: one small read, and few prefixes in memory
 MOST_PAGE_PAIRS = 1 << 16  # largest that a reader accepts

@@ -15,7 +15,7 @@ from secateur.index.container.checked_matrix import STRIP, Range, read_rows
 from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.packed_rows import rows_packed, unpack
-from secateur.values import distinct_and_places, sorted_distinct
+from secateur.integers import distinct_and_places, sorted_distinct
 
 WORD = 8  # bytes, of which rows in memory have a whole number
 MOST_READ = 1 << 28  # bytes of rows held at once

@@ -18,8 +18,8 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
 from secateur.index.filters.page_bytes import ReadBands, bands_of, laid, read_pages
+from secateur.integers import sorted_distinct
 from secateur.ragged import elements_of, offsets_of
-from secateur.values import sorted_distinct
 
 PAGE_ROWS = 2048  # 1 to 6 KB; a list of more rows has a page of its own
 LONG = 64  # rows; shorter lists have other pages than longer ones, so that the mean of a page tells what its lists are

@@ -25,7 +25,7 @@ from secateur.pruning.predicate.variant_paths import is_variant_path
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
 from secateur.ragged import offsets_of
-from secateur.values import kind_of, ordered_kind
+from secateur.values.kinds import kind_of, ordered_kind
 
 LOOSE = -1  # segment number of blocks outside every segment
 

@@ -21,7 +21,10 @@ from secateur.index.zones.gaps import MOST_GAPS, GapTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.bounds.zones import Zones, occupancy
-from secateur.values import INT64_MAX, UNBOUNDED, Keys, Kind, greatest_keys, same_width
+from secateur.values.combination import same_width
+from secateur.values.key import INT64_MAX
+from secateur.values.keys import UNBOUNDED, Keys, greatest_keys
+from secateur.values.kinds import Kind
 
 GROUP_BLOCKS = 1 << 18
 

@@ -41,13 +41,14 @@ from secateur.index.segments.segment_file import (
     zone_map_of,
 )
 from secateur.index.segments.segment_table import Directory
-from secateur.index.segments.snapshot import Snapshot, no_segments
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import no_segments
 from secateur.index.zones.page_locations import LocationTable, location_table_of
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults
-from secateur.values import ordered_kind
+from secateur.values.kinds import ordered_kind
 
 Value = TypeVar("Value")
 Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)

@@ -19,7 +19,7 @@ from secateur.index.zones.page_locations import (
     concat_locations,
     unknown_locations,
 )
-from secateur.values import sorted_distinct
+from secateur.integers import sorted_distinct
 
 Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and block positions in each
 

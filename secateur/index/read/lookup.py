@@ -31,19 +31,12 @@ from secateur.index.read.loader import IndexMemory
 from secateur.index.read.ordered_lookup import blocks_within
 from secateur.index.read.posting_rows import posting_rows
 from secateur.index.segments.segment_file import StoredPostings
+from secateur.integers import distinct_and_places, in_all, sorted_distinct
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Ranges, Texts, Values
-from secateur.values import (
-    Kind,
-    distinct_and_places,
-    in_all,
-    keys_from,
-    kind_of,
-    ordered_kind,
-    same_keys,
-    sorted_distinct,
-)
+from secateur.values.keys import keys_from
+from secateur.values.kinds import Kind, kind_of, ordered_kind, same_keys
 
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
 _NOTHING = np.zeros(0, np.int64)

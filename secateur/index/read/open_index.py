@@ -13,7 +13,8 @@ from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.index_view import FooterReader, IndexView
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
-from secateur.index.segments.snapshot import Snapshot, last_snapshot_file, no_segments, open_snapshot, snapshot_files
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import last_snapshot_file, no_segments, open_snapshot, snapshot_files
 from secateur.pruning.report import Faults, Reads
 
 

@@ -20,7 +20,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Ranges
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, rows_of_blocks, whole_blocks
 from secateur.ragged import runs_of
-from secateur.values import same_keys
+from secateur.values.kinds import same_keys
 
 MOST_SHARE = 1 / 64  # of the pages may lie within ranges; with more, hardly a block would be without a value
 LEAST_PAGES = 16  # are read whatever their share

@@ -22,7 +22,9 @@ from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.statistics import ValueEntries
 from secateur.ragged import runs_of
-from secateur.values import Key, Keys, ordered_kind
+from secateur.values.key import Key
+from secateur.values.keys import Keys
+from secateur.values.kinds import ordered_kind
 
 FIRST, MOST = 1, 256  # pages read at once, doubled each time
 

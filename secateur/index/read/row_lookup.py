@@ -22,7 +22,7 @@ from secateur.index.segments.segment_file import StoredLists, StoredPostings
 from secateur.pruning.questions import Values
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, rows_of_blocks, whole_blocks
 from secateur.ragged import runs_of
-from secateur.values import ordered_kind, same_keys
+from secateur.values.kinds import ordered_kind, same_keys
 
 MOST_SHARE = 1 / 16  # of a block's rows; lists of more are not read, since hardly a page would be without one
 

@@ -13,7 +13,7 @@ from secateur.index.read.coverage import LiveFiles
 from secateur.index.read.loader import IndexMemory
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 
 @dataclass(frozen=True, eq=False)

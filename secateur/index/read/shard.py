@@ -24,10 +24,11 @@ from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.index_view import IndexView
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
-from secateur.index.segments.snapshot import open_snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
-from secateur.pruning.predicate.bound import Field, Within, fields
+from secateur.pruning.predicate.bound import Field, Within
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.row_ranges import RowRanges, joined_ranges, whole_blocks

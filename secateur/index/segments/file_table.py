@@ -17,8 +17,8 @@ from secateur.arrays import from_numpy, truths
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import Place, is_repeated
 from secateur.index.identity import FileIdentity, identities
+from secateur.integers import all_within
 from secateur.ragged import offsets_of
-from secateur.values import all_within
 
 COLUMNS = ("size", "stamp", "witness", "end", "block_count", "row_count", "byte_count")
 LEAST_BLOCK = 7  # bytes of a row group in a footer: its columns, their bytes, its rows, and where it ends

@@ -27,7 +27,9 @@ from secateur.index.zones.gaps import gap_arrays, gaps_of
 from secateur.index.zones.page_locations import BlockLocations, locations_array, table_arrays
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.values import Keys, Kind, same_width
+from secateur.values.combination import same_width
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 BLOCKS, ZONE, PAGE, PLACE, SIZE_CLASS, POSTING, ORDERED_POSTING = (
     "blocks",

@@ -22,7 +22,7 @@ from secateur.index.segments.segment_file import BLOCK_KINDS, BLOCKS, COLUMN_KIN
 from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.values import ordered_kind, same_keys
+from secateur.values.kinds import ordered_kind, same_keys
 
 ChunkName = tuple[str, int]  # kind of chunk, number of its column or filter; -1 if it has neither
 OF_BLOCKS: tuple[ChunkName, ...] = tuple((kind, -1) for kind in BLOCK_KINDS)

@@ -7,110 +7,34 @@ current one.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import text_parts
 from secateur.errors import IndexFault
-from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, read_contents
+from secateur.index.container.index_file import Contents, ReadRange
 from secateur.index.file_names import FILTER_NAME, SEGMENT_NAME, build_of, require_names
 from secateur.index.filters.bloom_matrix import BloomMatrices, bloom_matrices_of
-from secateur.index.identity import listing_id
-from secateur.index.model import (
-    BuildOptions,
-    IndexedColumn,
-    Store,
-    StoredFile,
-    type_name,
-    type_of_name,
-)
-from secateur.index.segments.base_file import MOST_FILES, KeepBase, base_described, described_base, read_anew
-from secateur.index.segments.file_table import (
-    COLUMNS,
-    INT64,
-    TEXTS,
-    FileCounts,
-    FileTable,
-    StoredFiles,
-    stored_arrays,
-    texts_of,
-)
-from secateur.index.segments.segment_file import zone_arrays, zone_map_of
+from secateur.index.model import IndexedColumn, Store, type_of_name
+from secateur.index.segments.base_file import MOST_FILES, KeepBase, base_described
+from secateur.index.segments.file_table import COLUMNS, INT64, TEXTS, FileCounts, FileTable, StoredFiles, texts_of
+from secateur.index.segments.segment_file import zone_map_of
 from secateur.index.segments.segment_files import SegmentFiles
-from secateur.index.segments.segment_table import (
-    ChunkName,
-    Directory,
-    Segments,
-    chunk_names,
-    summarised,
-    written_name,
-)
-from secateur.index.segments.snapshot_meta import MadeOf, filter_of, made_of_in, options_of
-from secateur.index.zones import segment_tree
+from secateur.index.segments.segment_table import ChunkName, Directory, Segments, chunk_names, written_name
+from secateur.index.segments.snapshot_meta import filter_of, made_of_in, options_of
 from secateur.index.zones.segment_tree import Tree, tree_over
 from secateur.index.zones.zonemap import ZoneMap, unknown
+from secateur.integers import all_within
 from secateur.pruning.predicate.bound import Field
 from secateur.ragged import offsets_of
-from secateur.values import all_within, kind_of, ordered_kind, same_keys
+from secateur.values.kinds import kind_of, ordered_kind, same_keys
 
-FOLDER = "snapshots"
-_NAME = re.compile(r"(\d{10})\.snapshot")
 MOST_BLOCKS = 1 << 31  # of all segments; bounds what is allocated for them
 MOST_SEGMENT_BLOCKS = 1 << 26  # besides the bound by the sizes of its files
-READ_AT_ONCE = 1 << 20  # bytes read from the end of a snapshot on an object store; takes less time than two requests
-
-
-def encode_snapshot(
-    number: int,
-    created: float,
-    segments: Segments,
-    options: BuildOptions,
-    schema: pa.Schema,
-    made_of: MadeOf | None = None,
-    listing: int | None = None,
-) -> bytes:
-    """Encode a snapshot file. `listing` is the id of its files; where it is None, it is computed."""
-    files = segments.files
-    if listing is None:
-        order = files.by_path
-        identity = (array[order] for array in (files.size, files.stamp, files.witness))
-        listing = listing_id(files.path.take(pa.array(order)), *identity)
-    meta = {
-        "number": number,
-        "created": created,
-        "listing": f"{listing:032x}",
-        "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segments.columns],
-        "filters": [{**asdict(f), "type": type_name(f.type)} for f in segments.filters],
-        "options": asdict(options),
-        "schema": schema.serialize().to_pybytes().hex(),
-        "made_of": None if made_of is None else asdict(made_of),
-        "base": None if files.base is None else described_base(files.base),
-    }
-    writer = Writer(SNAPSHOT, meta)
-    names = pa.array(segments.name, pa.large_string())
-    writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, files.count])
-    if files.base is not None and files.at is not None:
-        writer.add("in-base", [files.at])
-    writer.add("paths", text_parts(files.own_ordered_paths))
-    writer.add("files", [*stored_arrays(files.own_files, files.own_rank), files.own_after])
-    for chunk, stored in segments.directory.items():
-        writer.add(f"where/{written_name(chunk)}", [stored.at, stored.size, stored.crc])
-    for f, bloom_matrices in segments.bloom_matrices.items():
-        writer.add(
-            f"bloom-matrices/{f}",
-            [*text_parts(pa.array(bloom_matrices.file_name, pa.large_string())), *bloom_matrices.arrays()],
-        )
-    tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
-    for c, zone_map in enumerate(segments.zone_maps):
-        if tree is not None:
-            writer.add(f"tree/{c}", zone_arrays(segment_tree.merge_up(zone_map, tree)))
-    return writer.finish()
 
 
 @dataclass(frozen=True)
@@ -349,75 +273,3 @@ def _countable(table: SegmentTable) -> bool:
     if table.block_count.max(initial=0) > MOST_SEGMENT_BLOCKS or table.file_count.max(initial=0) > MOST_FILES:
         return False
     return int(table.block_count.sum()) <= MOST_BLOCKS and int(table.file_count.sum()) <= MOST_FILES
-
-
-def snapshot_name(number: int) -> str:
-    """Return the name of the snapshot file with this number."""
-    return f"{FOLDER}/{number:010d}.snapshot"
-
-
-def snapshot_files(store: Store) -> dict[int, StoredFile]:
-    """Return the snapshot files of a store by number, ascending."""
-    files = {}
-    for file in store.files(FOLDER):
-        match = _NAME.fullmatch(file.name.rsplit("/", 1)[-1])
-        if match:
-            files[int(match.group(1))] = file
-    return dict(sorted(files.items()))
-
-
-def last_snapshot_file(store: Store) -> tuple[int, StoredFile] | None:
-    """Return the snapshot file with the highest number, and the number; None if a store has none."""
-    file = store.last(FOLDER, _NAME)  # all numbers have ten digits, so names order as numbers do
-    return None if file is None else (int(file.name[-len("0000000000.snapshot") : -len(".snapshot")]), file)
-
-
-def snapshot_numbers(store: Store) -> list[int]:
-    """Return the numbers of all snapshots in a store, ascending."""
-    return list(snapshot_files(store))
-
-
-def open_snapshot(store: Store, number: int, size: int | None = None, keep: KeepBase = read_anew) -> Snapshot:
-    """Open the snapshot with this number; a given `size` in bytes saves a look-up. Raises IndexFault.
-
-    `keep` may return a base that was read before.
-    """
-    name = snapshot_name(number)
-    size = store.size(name) if size is None else size
-
-    def read_exactly(offset: int, count: int) -> bytes:
-        return store.read(name, offset, count)
-
-    read = read_exactly if store.is_local or size <= 0 else _with_end(read_exactly, size)
-    snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size, store, keep)
-    if snapshot.number != number:
-        raise IndexFault(f"{name} says that it is number {snapshot.number}")
-    return snapshot
-
-
-def snapshot_in_memory(segments: Segments, options: BuildOptions, schema: pa.Schema) -> Snapshot:
-    """Return a snapshot of segments that is in no store."""
-    alone = replace(segments, files=segments.files.without_base())
-    data = encode_snapshot(0, 0.0, alone, options, schema)
-
-    def read(offset: int, count: int) -> bytes:
-        return data[offset : offset + count]
-
-    return Snapshot(read_contents("memory", SNAPSHOT, len(data), read), read, len(data), None, read_anew)
-
-
-@cache
-def no_segments() -> Snapshot:
-    """Return a snapshot without segments: a table without an index is read with it."""
-    return snapshot_in_memory(summarised([], [], [], {}), BuildOptions(), pa.schema([]))
-
-
-def _with_end(read: ReadRange, size: int) -> ReadRange:
-    """Read the end of a file of `size` bytes at once and serve it from memory; a short file is read whole."""
-    start = max(0, size - READ_AT_ONCE)
-    end = read(start, size - start)
-
-    def read_rest(offset: int, count: int) -> bytes:
-        return end[offset - start : offset - start + count] if offset >= start else read(offset, count)
-
-    return read_rest

@@ -37,7 +37,7 @@ from secateur.index.zones.page_locations import BlockLocations, location_table_o
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
-from secateur.values import ordered_kind
+from secateur.values.kinds import ordered_kind
 
 
 @dataclass(frozen=True)

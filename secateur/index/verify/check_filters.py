@@ -22,7 +22,9 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
 from secateur.index.read.loader import IndexMemory
 from secateur.index.verify.check_statistics import Contradiction, value_text
 from secateur.pruning.predicate.patterns.substrings import fold, tokens_in
-from secateur.values import Key, keys_of, ordered_kind
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key
+from secateur.values.kinds import ordered_kind
 
 MOST_READ = 1 << 26  # bytes of a filter read for one block; of wider matrices fewer values are looked up
 MOST_VALUES = 1 << 16  # values of a block looked up in a bloom filter; takes some tenths of a second

@@ -18,19 +18,10 @@ from secateur.index.model import IndexedColumn, name_of
 from secateur.index.zones.sort_key import SortColumn
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.bounds.key_bytes import encode_rows
-from secateur.values import (
-    UNBOUNDED,
-    Key,
-    Kind,
-    greatest_keys,
-    is_float,
-    keys_of,
-    kind_of,
-    least_key,
-    ordered_kind,
-    scalar_of,
-    successor,
-)
+from secateur.values.conversion import keys_of, scalar_of
+from secateur.values.key import Key, least_key, successor
+from secateur.values.keys import UNBOUNDED, greatest_keys
+from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
 MOST_SHOWN = 80  # bytes of a value in a message
 

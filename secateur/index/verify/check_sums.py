@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from secateur.index.model import IndexedColumn, name_of
 from secateur.index.verify.check_statistics import Contradiction, Unit
-from secateur.pruning.predicate.bound import summed_path
+from secateur.pruning.predicate.index_paths import summed_path
 
 MOST_DIGITS = 76  # of a decimal of 256 bits
 _CONTEXT = Context(prec=MOST_DIGITS)

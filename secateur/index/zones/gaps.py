@@ -16,7 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
-from secateur.values import INT64_MAX, Kind, doubles_of, is_float, keys_of, kind_of, sorted_distinct
+from secateur.integers import sorted_distinct
+from secateur.values.conversion import doubles_of, keys_of
+from secateur.values.key import INT64_MAX
+from secateur.values.kinds import Kind, is_float, kind_of
 
 MOST_GAPS = 4  # per block
 LEAST_SPARED = 0.5  # share of blocks that gaps must rule out to be worth their bytes

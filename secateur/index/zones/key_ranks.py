@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from secateur.values import Keys, concatenate, less
+from secateur.values.combination import concatenate, less
+from secateur.values.keys import Keys
 
 
 def ranks(parts: Sequence[Keys]) -> list[np.ndarray]:

@@ -22,7 +22,7 @@ from secateur.pruning.bounds.zones import Zones, occupancy
 from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.values import less
+from secateur.values.combination import less
 
 FAN_OUT = 32
 

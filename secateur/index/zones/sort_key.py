@@ -25,7 +25,8 @@ from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.key_ranges import KeyColumn, key_ranges
 from secateur.pruning.predicate.nodes import Predicate, quoted_name
-from secateur.values import Kind, is_float, keys_of, kind_of, ordered_kind
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
 _PART = r"(?:`(?:[^`]|``)+`|[^\s`.,()]+)"
 _SORT_COLUMN = re.compile(
@@ -96,7 +97,7 @@ def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn 
 
 
 def _family(type_: pa.DataType) -> str:
-    """Return a text that is equal for types with the same keys only (:func:`secateur.values.same_keys`)."""
+    """Return a text that is equal for types with the same keys only (:func:`secateur.values.kinds.same_keys`)."""
     if pa.types.is_decimal128(type_):
         kind = ordered_kind(type_)
         return f"decimal of scale {type_.scale}, {kind.value}"

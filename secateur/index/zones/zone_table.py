@@ -20,7 +20,7 @@ from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.values import is_float, kind_of
+from secateur.values.kinds import is_float, kind_of
 
 ROW_COUNT = "row_count"
 _STATISTICS = ("lower", "upper", "null_count", "nan_count")

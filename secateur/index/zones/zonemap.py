@@ -17,22 +17,11 @@ import pyarrow.compute as pc
 from secateur.arrays import present
 from secateur.index.zones.gaps import GapTable, concat_gaps
 from secateur.pruning.bounds.zones import Zones, concat_tops, occupancy, unbounded
-from secateur.values import (
-    INT64_MAX,
-    INT64_MIN,
-    NAN_KEY,
-    Keys,
-    Kind,
-    choose,
-    concatenate,
-    greatest_per_group,
-    is_float,
-    keys_of,
-    kind_of,
-    least_per_group,
-    ordered_kind,
-    prefix_successor,
-)
+from secateur.values.combination import choose, concatenate, greatest_per_group, least_per_group
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, NAN_KEY, prefix_successor
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
 BOUND_BYTES = 64
 

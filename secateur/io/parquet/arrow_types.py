@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import IncompatibleSchemas, InvalidParquet, UnsupportedTable
 from secateur.pruning.predicate.variant_paths import is_variant
-from secateur.values import COLLATED
+from secateur.values.kinds import COLLATED
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -22,15 +22,7 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.arrow_types import file_schema, spark_type
 from secateur.io.parquet.bloom_filter import native_filters, no_filters
 from secateur.io.parquet.file_locations import file_locations
-from secateur.io.parquet.footer import (
-    Bounds,
-    Footer,
-    Leaf,
-    PageIndex,
-    chunk_bounds,
-    read_footer,
-    read_page_index,
-)
+from secateur.io.parquet.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
 from secateur.io.parquet.known_footer import GivenFooter, KnownFooter
 from secateur.io.parquet.rebase import has_legacy_calendar
 from secateur.io.parquet.row_group_reader import RowGroupReader, StoredRows
@@ -43,7 +35,7 @@ from secateur.io.storage.redaction import trouble
 from secateur.io.storage.witness import end_of
 from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, steps_of
-from secateur.values import is_float, ordered_kind, same_keys
+from secateur.values.kinds import is_float, ordered_kind, same_keys
 
 
 @dataclass(eq=False)

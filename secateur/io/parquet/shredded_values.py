@@ -32,7 +32,8 @@ from secateur.pruning.functions import casts
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_decimal, is_numeric
 from secateur.pruning.interval import applied, of_zones
 from secateur.pruning.predicate.variant_paths import item_of
-from secateur.values import choose, is_float, ordered_kind
+from secateur.values.combination import choose
+from secateur.values.kinds import is_float, ordered_kind
 
 _SHREDDED = (  # types of VARIANT's values, besides decimals, that Spark reads from columns of their own
     *INTEGERS,

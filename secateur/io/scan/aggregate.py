@@ -33,7 +33,8 @@ from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
-from secateur.values import Key, scalar_of
+from secateur.values.conversion import scalar_of
+from secateur.values.key import Key
 
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema
 

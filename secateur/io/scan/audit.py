@@ -19,7 +19,7 @@ from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.pruning.bounds.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bound import columns, is_supported, left_to_spark
+from secateur.pruning.predicate.bound_walks import columns, is_supported, left_to_spark
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import AuditReport
 from secateur.pruning.rows.truth import truth

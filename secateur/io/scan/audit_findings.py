@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-from secateur.values import Key
+from secateur.values.key import Key
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from secateur.io.scan.row_places import FILE, POSITION, places_among
 from secateur.io.scan.small_row_groups import FilePart, matching_rows_of, portions
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
 from secateur.io.tables.listing import METADATA
-from secateur.pruning.predicate.bound import columns, is_supported
+from secateur.pruning.predicate.bound_walks import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.rows.truth import matching_rows

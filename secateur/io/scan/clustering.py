@@ -28,7 +28,8 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
 from secateur.ragged import greatest_between
-from secateur.values import kind_of, less
+from secateur.values.combination import less
+from secateur.values.kinds import kind_of
 
 if TYPE_CHECKING:
     from secateur.io.tables.open import Source

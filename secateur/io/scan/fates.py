@@ -9,10 +9,11 @@ import numpy as np
 from secateur.io.scan.block_list import reading_order
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.bounds.zones import Zones
-from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.stages.survivors import Left, LeftSegments
 from secateur.pruning.statistics import Blocks
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 MOST_COLUMNS = 3
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

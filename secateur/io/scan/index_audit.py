@@ -21,7 +21,7 @@ from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
-from secateur.index.segments.snapshot import open_snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
 from secateur.index.verify.check_filters import lost, wanted
 from secateur.index.verify.check_statistics import Contradiction, Unit, tuple_contradictions
 from secateur.io.scan.audit_findings import AuditFault, AuditFindings
@@ -30,11 +30,11 @@ from secateur.io.scan.segment_records import SegmentRecords
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import FileBlocks, FileRows
 from secateur.pruning.interval import RowValues
-from secateur.pruning.predicate.bound import summed_path
+from secateur.pruning.predicate.index_paths import summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.rows.row_values import Rows, UnknownValue, other_texts
-from secateur.values import keys_of
+from secateur.values.conversion import keys_of
 
 MOST_DRAWN = 4  # values of a column that a block contributes to random predicates
 LONGEST_DRAWN = 64  # bytes of such a value

@@ -26,7 +26,7 @@ from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.pruning.report import counted
-from secateur.values import kind_of, same_keys
+from secateur.values.kinds import kind_of, same_keys
 
 if TYPE_CHECKING:
     from secateur.io.tables.open import Source

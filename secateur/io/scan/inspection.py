@@ -24,10 +24,10 @@ from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.why import is_unbounded
-from secateur.pruning.predicate.binding.operands import literal_of
+from secateur.pruning.predicate.binding.typed_constants import literal_of
 from secateur.pruning.predicate.bound import Constant, Field
 from secateur.ragged import offsets_of
-from secateur.values import Keys
+from secateur.values.keys import Keys
 
 if TYPE_CHECKING:
     from secateur.io.tables.open import Source

@@ -29,7 +29,7 @@ from secateur.io.parquet.row_selection import (
 from secateur.io.scan.row_places import POSITION
 from secateur.io.tables.file_rows import FileRows, positions_in_file
 from secateur.io.tables.partitions import constant
-from secateur.pruning.predicate.bound import columns
+from secateur.pruning.predicate.bound_walks import columns
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.ragged import offsets_of
 

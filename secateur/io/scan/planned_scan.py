@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
+from secateur.integers import sorted_distinct
 from secateur.io.scan.kept.match_tally import MatchTally
 from secateur.io.scan.kept.verdicts import VerdictNotes, keeping_verdicts, leaving_verdicts
 from secateur.io.scan.live_rows import live_rows
@@ -32,16 +33,12 @@ from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.bind import bind, bound_by
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
-from secateur.pruning.predicate.bound import (
-    Field,
-    Operand,
-    left_to_spark,
-)
+from secateur.pruning.predicate.bound import Field, Operand
+from secateur.pruning.predicate.bound_walks import left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate, SemiJoin
 from secateur.pruning.report import Faults
 from secateur.pruning.stages.survivors import Executors
-from secateur.values import sorted_distinct
 
 if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList

@@ -24,13 +24,8 @@ from secateur.pruning.pipeline import run
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.resolve import Binder, named_columns
 from secateur.pruning.predicate.binding.variants import values_of
-from secateur.pruning.predicate.bound import (
-    Field,
-    Operand,
-    Unsupported,
-    all_leaves,
-    fields,
-)
+from secateur.pruning.predicate.bound import Field, Operand, Unsupported
+from secateur.pruning.predicate.bound_walks import all_leaves, fields
 from secateur.pruning.predicate.indexed.upper_by_lower import with_lower
 from secateur.pruning.predicate.nodes import And, Predicate, Sql
 from secateur.pruning.predicate.rewrite import rewrite

@@ -13,11 +13,12 @@ import pyarrow.fs as pafs
 from secateur.index.naming import ByFieldId
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA
-from secateur.pruning.predicate import nodes
-from secateur.pruning.predicate.bound import Unsupported, all_leaves
+from secateur.pruning.predicate import node_walks
+from secateur.pruning.predicate.bound import Unsupported
+from secateur.pruning.predicate.bound_walks import all_leaves
 from secateur.pruning.predicate.variant_paths import is_variant
 from secateur.pruning.report import human_bytes
-from secateur.values import COLLATED
+from secateur.values.kinds import COLLATED
 
 if TYPE_CHECKING:
     from secateur.io.scan.planned_scan import PlannedScan
@@ -91,10 +92,10 @@ def asks_splits(scan: PlannedScan) -> bool:
 def _hidden_metadata(scan: PlannedScan) -> set[str]:
     """The fields of `_metadata` that a predicate names and only Spark knows; METADATA for all of them."""
     asked = scan.origin.predicate
-    if any(not node.columns and METADATA in node.sql.lower() for node in nodes.opaque(asked)):
+    if any(not node.columns and METADATA in node.sql.lower() for node in node_walks.opaque(asked)):
         return {METADATA}
     known = {field.name for field in KNOWN_METADATA_FIELD.type}
-    paths = [[part.lower() for part in column.path] for column in nodes.columns(asked)]
+    paths = [[part.lower() for part in column.path] for column in node_walks.columns(asked)]
     return {path[-1] for path in paths if path[0] == METADATA and path[-1] not in known}
 
 

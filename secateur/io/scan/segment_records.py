@@ -20,7 +20,8 @@ from secateur.index.verify.check_sums import SumWitness
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.pruning.predicate.bound import Field, is_sum, summed_path
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.index_paths import is_sum, summed_path
 from secateur.pruning.predicate.indexed.indexed_expressions import IndexedExpression
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from secateur.integers import sorted_distinct
 from secateur.io.scan.block_list import BlockList, reading_order
 from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.surviving_blocks import ReadablePlan, surviving_blocks
 from secateur.pruning.residual import Residuals
-from secateur.values import sorted_distinct
 
 FIRST, MOST = 1, 64  # blocks read at once, doubled each time
 

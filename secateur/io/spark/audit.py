@@ -27,7 +27,7 @@ from secateur.io.scan.pruned_blocks import PrunedBlocks, from_keys, reading_of
 from secateur.io.scan.read_path import asks_only_spark
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.spark.to_spark import one_partition_each
-from secateur.pruning.predicate.bound import columns
+from secateur.pruning.predicate.bound_walks import columns
 from secateur.pruning.row_ranges import in_ranges
 from secateur.ragged import offsets_of
 

@@ -51,7 +51,7 @@ from secateur.io.storage.redaction import ENVIRONMENT, has_secrets, redacted_loc
 from secateur.io.tables.open import Moment
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.bound_walks import is_supported
 from secateur.pruning.predicate.nodes import And, Predicate, Truth
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.report import Faults

@@ -17,7 +17,7 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.shard import gathered, prune_share, shares_of
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
-from secateur.pruning.predicate.bound import fields
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.report import Faults, human_bytes
 from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 

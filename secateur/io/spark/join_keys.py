@@ -21,7 +21,7 @@ from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.key_covers import Intervals, covering
 from secateur.pruning.predicate.joins.semi_join import cast_rows
 from secateur.pruning.predicate.nodes import quoted_name
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 MOST_KEYS = 1_000_000  # distinct ones that are collected
 BROADCAST_BYTES = 64 << 20

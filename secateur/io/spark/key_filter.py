@@ -26,7 +26,8 @@ from secateur.io.spark.file_reader import arrow_schema
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
-from secateur.pruning.predicate.bound import Field, is_supported
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound_walks import is_supported
 from secateur.pruning.predicate.joins.join_keys import ManyKeys
 from secateur.pruning.predicate.joins.semi_join import are_alike
 from secateur.pruning.predicate.nodes import And, Predicate

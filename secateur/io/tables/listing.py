@@ -22,7 +22,7 @@ from secateur.io.tables.partitions import Partitions, null_counts
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.binding.resolve import left_to_spark
 from secateur.pruning.predicate.bound import Field
-from secateur.values import is_float, kind_of
+from secateur.values.kinds import is_float, kind_of
 
 METADATA = "_metadata"  # Spark's hidden column of files
 FILE_NAME, FILE_SIZE = (METADATA, "file_name"), (METADATA, "file_size")

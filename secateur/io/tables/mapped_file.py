@@ -23,7 +23,7 @@ from secateur.io.tables.immutable_file import ImmutableFile
 from secateur.io.tables.projection import absent, is_uuid, projected
 from secateur.pruning.interval import RowValues
 from secateur.pruning.predicate.variant_paths import column_of, is_variant_path, of_column
-from secateur.values import ordered_kind
+from secateur.values.kinds import ordered_kind
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.row_selection import RowSelection, intersection
 from secateur.io.tables.file_source import OpenedFile
 from secateur.pruning.bounds.zones import Zones
-from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.stages.pages import surviving_rows
 from secateur.pruning.statistics import Pages
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import InvalidAggregate
+from secateur.integers import sorted_distinct
 from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.aggregates.sums import Total, average_type, is_summed, known_sums, sum_type
@@ -33,20 +34,11 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.rows.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.values import (
-    Key,
-    Keys,
-    Kind,
-    greatest_per_group,
-    is_float,
-    keys_from,
-    keys_of,
-    kind_of,
-    least_per_group,
-    ordered_kind,
-    scalar_of,
-    sorted_distinct,
-)
+from secateur.values.combination import greatest_per_group, least_per_group
+from secateur.values.conversion import keys_of, scalar_of
+from secateur.values.key import Key
+from secateur.values.keys import Keys, keys_from
+from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
 COUNT, MIN, MAX = "count", "min", "max"
 SUM, AVG = "sum", "avg"

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.pruning.rows.row_values import values_of
-from secateur.values import Keys, Kind, is_float, kind_of
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float, kind_of
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.rows.arrow_texts import is_null
 from secateur.pruning.rows.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.values import Key, Keys, keys_of, kind_of, ordered_kind
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key
+from secateur.values.keys import Keys
+from secateur.values.kinds import kind_of, ordered_kind
 
 Group: TypeAlias = tuple[Key | None, ...]
 Results: TypeAlias = dict[Group, list[Result]]

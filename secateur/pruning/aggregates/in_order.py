@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from secateur.errors import IndexFault
+from secateur.integers import sorted_distinct
 from secateur.pruning.aggregates.answers import (
     COUNT,
     DISTINCT,
@@ -38,18 +39,16 @@ from secateur.pruning.aggregates.answers import (
 from secateur.pruning.aggregates.distinct import DistinctValues
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.conjuncts import conjuncts
-from secateur.pruning.ordered_values import (
-    ExactRows,
-    exact_rows,
-    known_blocks,
-    ranges_of,
-    split,
-)
+from secateur.pruning.ordered_values import ExactRows, exact_rows, known_blocks, ranges_of, split
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.statistics import Blocks, Catalog, OrderedSegment, ValueEntries
-from secateur.values import Key, Keys, Kind, concatenate, float_key, is_float, scalar_of, sorted_distinct
+from secateur.values.combination import concatenate
+from secateur.values.conversion import scalar_of
+from secateur.values.key import Key, float_key
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float
 
 MOST_WAVES = 7  # of doubling numbers of pages, looked at for the least or greatest value of a segment
 FEW_ENTRIES = 1 << 15  # looked at however few rows are in doubt

@@ -26,7 +26,8 @@ from secateur.pruning.aggregates.sums import KnownSums, Total, known_sums, sum_t
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.rows.row_values import values_of
 from secateur.pruning.statistics import Blocks
-from secateur.values import Keys, greatest_per_group, least_per_group
+from secateur.values.combination import greatest_per_group, least_per_group
+from secateur.values.keys import Keys
 
 
 @dataclass(frozen=True)

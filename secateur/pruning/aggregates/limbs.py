@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 BITS = 32
 MASK = (1 << BITS) - 1

@@ -9,7 +9,7 @@ from secateur.pruning.aggregates.answers import AVG, TOTALS, Aggregate
 from secateur.pruning.aggregates.sums import EXACT_IN_DOUBLE, MORE_IN_AVERAGE, sum_type
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.statistics import Blocks
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 EXACT_DOUBLE = 2.0**53  # integers up to here, and sums of them, are exact as doubles
 ROUNDED_UP = 1 + 1e-9  # of sums of doubles that bound what is added, all of them positive: far more than they may lack

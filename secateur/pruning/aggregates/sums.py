@@ -17,9 +17,12 @@ from secateur.pruning.aggregates.limbs import Limbs
 from secateur.pruning.aggregates.null_counts import null_counts
 from secateur.pruning.bounds.valued_bounds import has_one_value
 from secateur.pruning.bounds.zones import unknown_zones
-from secateur.pruning.predicate.bound import Field, sum_path
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.index_paths import sum_path
 from secateur.pruning.statistics import Blocks
-from secateur.values import INT64_MAX, INT64_MIN, keys_of, ordered_kind
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN
+from secateur.values.kinds import ordered_kind
 
 MOST_DIGITS = 38  # of a decimal
 MORE_IN_SUM, MORE_IN_AVERAGE = 10, 4  # digits of Spark's result types

@@ -7,7 +7,8 @@ import numpy as np
 from secateur.pruning.bounds.outcomes import TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.set_outcomes import outcomes_of
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 
 def reaches(ranges: RangeSet, lower: np.ndarray, upper: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -18,7 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.values import Key, Keys, Kind, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 VALUE = b"\x01"  # precedes every value; AFTER_VALUES sorts after all values
 AFTER_VALUES = b"\x02"

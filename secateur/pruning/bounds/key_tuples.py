@@ -15,9 +15,12 @@ from functools import cached_property
 
 import numpy as np
 
+from secateur.integers import sorted_distinct
 from secateur.pruning.bounds.outcomes import NULL, of_sides
 from secateur.pruning.bounds.zones import Zones
-from secateur.values import Keys, Kind, less, sorted_distinct
+from secateur.values.combination import less
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,18 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import binaries
+from secateur.integers import sorted_distinct
 from secateur.pruning.bounds.threshold_grid import ThresholdGrid
-from secateur.values import (
-    INT64_MAX,
-    Key,
-    Keys,
-    Kind,
-    keys_from,
-    least_key,
-    prefix_successor,
-    sorted_distinct,
-    successor,
-)
+from secateur.values.key import INT64_MAX, Key, least_key, prefix_successor, successor
+from secateur.values.keys import Keys, keys_from
+from secateur.values.kinds import Kind
 
 MOST_ADJACENT_POINTS = 64
 HASHED = 16  # thresholds that enter a set's hash

@@ -10,7 +10,9 @@ import numpy as np
 from secateur.pruning.bounds.outcomes import FALSE, TRUE, of_sides
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.threshold_grid import ThresholdGrid
-from secateur.values import FEW_THRESHOLDS, Keys, Kind, common_words, least_key
+from secateur.values.key import least_key
+from secateur.values.keys import FEW_THRESHOLDS, Keys, common_words
+from secateur.values.kinds import Kind
 
 CHUNK = 1 << 18  # intervals: a chunk that is read several times stays in a core's cache
 FEW_NEAR = 32  # if at most one interval in this many is near, those are compared by position; else whole words

@@ -14,17 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.bounds.zones import Zones
-from secateur.values import (
-    NAN_KEY,
-    Keys,
-    Kind,
-    constant_keys,
-    float_key,
-    greatest_keys,
-    is_float,
-    least_key,
-    same_width,
-)
+from secateur.values.combination import same_width
+from secateur.values.key import NAN_KEY, float_key, least_key
+from secateur.values.keys import Keys, constant_keys, greatest_keys
+from secateur.values.kinds import Kind, is_float
 
 _ZERO = float_key(0.0)
 

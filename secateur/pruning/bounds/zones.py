@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
-from secateur.values import NAN_KEY, Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key, less
+from secateur.values.combination import choose, concatenate, less
+from secateur.values.key import NAN_KEY, least_key
+from secateur.values.keys import Keys, constant_keys, greatest_keys
+from secateur.values.kinds import Kind
 
 Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends: int64 of shape (g, n), a unit's ascending; low = high: none
 

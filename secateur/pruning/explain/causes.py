@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from secateur.integers import in_all
 from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.conjuncts import conjuncts
@@ -20,7 +21,8 @@ from secateur.pruning.explain.explanation import STRUCTURES, spelled
 from secateur.pruning.explain.replaced_zones import without_zones
 from secateur.pruning.explain.why import Cause, Evidence, gaps_text, zone_map_text
 from secateur.pruning.order import Order
-from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves
+from secateur.pruning.predicate.bound import Field, Leaf, Within
+from secateur.pruning.predicate.bound_walks import fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import FilterHits, questions
 from secateur.pruning.stages.files import evidence_of_files
@@ -28,7 +30,6 @@ from secateur.pruning.stages.pages import may_match_in_pages
 from secateur.pruning.stages.rows import listed_rows
 from secateur.pruning.stages.survivors import evaluate_with
 from secateur.pruning.statistics import Blocks, Catalog, Statistics
-from secateur.values import in_all
 
 Answers = Mapping[Leaf, Sequence[FilterHits]]  # for every leaf that some filter supports
 

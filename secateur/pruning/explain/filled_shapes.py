@@ -12,18 +12,8 @@ from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
 from secateur.errors import InvalidPredicate
-from secateur.pruning.predicate.nodes import (
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    ILike,
-    In,
-    Like,
-    Literal,
-    Predicate,
-    children,
-)
+from secateur.pruning.predicate.node_walks import children
+from secateur.pruning.predicate.nodes import Cast, Column, Comparison, Expression, ILike, In, Like, Literal, Predicate
 from secateur.pruning.predicate.sql.dialect import Dialect
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.predicate.trees import preorder

@@ -15,23 +15,17 @@ from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.explain.causes import Answers, answers_of, evidence_in
 from secateur.pruning.explain.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
 from secateur.pruning.explain.replaced_zones import without_gaps, without_zones
-from secateur.pruning.predicate.bound import (
-    Field,
-    Leaf,
-    Within,
-    fields,
-    is_expression,
-    leaves,
-    text_of_expression,
-    unbounded,
-)
+from secateur.pruning.predicate.bound import Field, Leaf, Within
+from secateur.pruning.predicate.bound_walks import fields, leaves, unbounded
+from secateur.pruning.predicate.index_paths import is_expression, text_of_expression
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions
 from secateur.pruning.stages.files import evidence_of_files
 from secateur.pruning.stages.pages import may_match_in_pages
 from secateur.pruning.stages.survivors import evaluate_with
 from secateur.pruning.statistics import Blocks, Catalog
-from secateur.values import concatenate, kind_of
+from secateur.values.combination import concatenate
+from secateur.values.kinds import kind_of
 
 SAMPLE = 1 << 12  # blocks whose bounds are compared, to decide whether a column is clustered
 CLUSTERED = 0.1  # clustered: at most this share of the blocks has bounds that contain a value

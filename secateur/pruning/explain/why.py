@@ -12,12 +12,15 @@ from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.evaluate import all_leaf_outcomes
 from secateur.pruning.interval import key_range
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.binding.operands import literal_of
-from secateur.pruning.predicate.bound import Constant, Field, Leaf, Operand, children, fields
+from secateur.pruning.predicate.binding.typed_constants import literal_of
+from secateur.pruning.predicate.bound import Constant, Field, Leaf, Operand
+from secateur.pruning.predicate.bound_walks import children, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.statistics import Blocks, Statistics
-from secateur.values import Key, Keys, Kind, greatest_keys, least_key, ordered_kind
+from secateur.values.key import Key, least_key
+from secateur.values.keys import Keys, greatest_keys
+from secateur.values.kinds import Kind, ordered_kind
 
 Evidence = Mapping[Leaf, np.ndarray]
 

@@ -16,7 +16,9 @@ import pyarrow as pa
 from secateur.pruning.functions.casts import cast, half_up
 from secateur.pruning.functions.types import adjusted, decimal_of, is_decimal, is_integer, is_numeric
 from secateur.pruning.interval import Argument, Function, Interval, Rule, key_range, keys_of_numbers, numbers, strict
-from secateur.values import INT64_MAX, Keys, Kind, is_float
+from secateur.values.key import INT64_MAX
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float
 
 Operation = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

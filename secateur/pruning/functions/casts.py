@@ -17,7 +17,8 @@ from secateur.pruning.functions import temporal
 from secateur.pruning.functions.joined_text import digits
 from secateur.pruning.functions.types import decimal_of, is_decimal, is_integer, is_numeric, is_temporal
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict
-from secateur.values import Key, Kind, is_float, kind_of, same_keys
+from secateur.values.key import Key
+from secateur.values.kinds import Kind, is_float, kind_of, same_keys
 
 # maps numbers to numbers, and where they do not fit
 Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from secateur.pruning.functions.calendar import DAY_SECONDS
-from secateur.values import INT64_MAX, INT64_MIN
+from secateur.values.key import INT64_MAX, INT64_MIN
 
 FARTHEST = 18 * 3600  # seconds between a clock and UTC, at most
 AGREED = -30 * DAY_SECONDS  # 1969-12-02: from here on Java and Python have the same offsets

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from secateur.pruning.interval import Argument, Function, Interval, Rule, at_least, union, where
-from secateur.values import choose
+from secateur.values.combination import choose
 
 
 def _coalesce(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:

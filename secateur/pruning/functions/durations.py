@@ -33,7 +33,7 @@ from secateur.pruning.functions.spans import (
 )
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Rule
-from secateur.values import INT64_MAX, INT64_MIN
+from secateur.values.key import INT64_MAX, INT64_MIN
 
 _MICROS = {b"HOUR": 3600 * SECOND, b"MINUTE": 60 * SECOND, b"SECOND": SECOND, b"MILLISECOND": 1000, b"MICROSECOND": 1}
 _DAYS = {b"DAY": 1, b"DAYOFYEAR": 1, b"WEEK": 7}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from secateur.pruning.functions.types import is_integer
 from secateur.pruning.interval import Argument, Function, Interval, Rule, key_range, keys_of_numbers, strict
-from secateur.values import INT64_MAX, INT64_MIN
+from secateur.values.key import INT64_MAX, INT64_MIN
 
 Shift = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # numbers, counts, width in bits
 

@@ -20,7 +20,8 @@ from secateur.pruning.functions import text_kernels
 from secateur.pruning.functions.text import anything
 from secateur.pruning.functions.types import is_integer
 from secateur.pruning.interval import Argument, Function, OnRows, Rule, key_range
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, prefix_successor
+from secateur.values.key import INT64_MAX, INT64_MIN, Key, prefix_successor
+from secateur.values.kinds import Kind
 
 _JOINED = OnRows(text_kernels.joining)
 MOST_PADDED = 1 << 12  # characters

@@ -17,7 +17,7 @@ from secateur.pruning.functions import casts
 from secateur.pruning.functions.or_null import all_points, any_fails, null_on_error
 from secateur.pruning.functions.types import INSTANT, is_decimal, is_integer
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict, widened
-from secateur.values import is_float
+from secateur.values.kinds import is_float
 
 _NULL_AT_ZERO = ("/", "%")
 _WRAPPED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}  # by number of bits

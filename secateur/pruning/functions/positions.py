@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from secateur.pruning.functions.text import LONGEST, characters
 from secateur.pruning.interval import Argument, Function, Interval, keys_of_numbers, strict
-from secateur.values import Keys, binaries_of
+from secateur.values.conversion import binaries_of
+from secateur.values.keys import Keys
 
 
 def _instr(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from secateur.pruning.functions.casts import half_up
 from secateur.pruning.functions.types import MOST_DIGITS, is_decimal, is_integer
 from secateur.pruning.interval import Argument, Function, Interval, Rule, key_range, keys_of_numbers, numbers, strict
-from secateur.values import Kind, is_float, kind_of
+from secateur.values.kinds import Kind, is_float, kind_of
 
 _LONG = 2.0**63
 

@@ -19,7 +19,11 @@ from secateur.pruning.functions.calendar import DAY, DAY_SECONDS, FOUR_DIGITS, S
 from secateur.pruning.functions.clocks import Shifting, clock
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, strict
-from secateur.values import INT64_MAX, INT64_MIN, Key, Keys, Kind, choose, constant_keys, keys_of
+from secateur.values.combination import choose
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, Key
+from secateur.values.keys import Keys, constant_keys
+from secateur.values.kinds import Kind
 
 DATE, TEXT = pa.date32(), pa.string()
 LEAST_SECOND, GREATEST_SECOND = INT64_MIN // SECOND + 1, INT64_MAX // SECOND  # seconds that are timestamps

@@ -51,7 +51,8 @@ from secateur.pruning.functions.spans import (
 )
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Interval, Rule
-from secateur.values import INT64_MAX, is_float
+from secateur.values.key import INT64_MAX
+from secateur.values.kinds import is_float
 
 _SMALL = INTEGERS[:3]  # types for a number of days or months
 

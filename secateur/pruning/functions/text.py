@@ -20,7 +20,10 @@ from secateur.pruning.functions import text_kernels as kernels
 from secateur.pruning.interval import Argument, Function, Interval, OnRows, Rule, keys_of_numbers, strict
 from secateur.pruning.predicate.patterns.letter_case import lowered_letters
 from secateur.pruning.predicate.patterns.plain_regex import plain_text
-from secateur.values import Key, Keys, Kind, byte_matrix, constant_keys, greatest_keys, prefix_successor
+from secateur.values.conversion import byte_matrix
+from secateur.values.key import Key, prefix_successor
+from secateur.values.keys import Keys, constant_keys, greatest_keys
+from secateur.values.kinds import Kind
 
 TRIMS = ("trim", "ltrim", "rtrim")  # trim spaces at both ends, at the start, at the end
 LONGEST = 2**31 - 1  # characters of a string in Spark

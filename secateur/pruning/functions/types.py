@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from secateur.values import COLLATED, is_float
+from secateur.values.kinds import COLLATED, is_float
 
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.functions.json_schema import field_in
+from secateur.pruning.predicate.constructors import as_expression, as_predicate, compare
 from secateur.pruning.predicate.interval_literals import negative, total
 from secateur.pruning.predicate.nodes import (
     And,
@@ -28,9 +29,6 @@ from secateur.pruning.predicate.nodes import (
     Not,
     Predicate,
     RLike,
-    as_expression,
-    as_predicate,
-    compare,
 )
 from secateur.pruning.predicate.patterns.regular_expressions import token_pattern
 

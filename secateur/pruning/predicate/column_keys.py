@@ -11,7 +11,7 @@ from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field, Missing, TextMatch, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.values import Kind, ordered_kind
+from secateur.values.kinds import Kind, ordered_kind
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.calls import NULL, build
 from secateur.pruning.predicate.cast_types import sql_type
+from secateur.pruning.predicate.constructors import as_expression, as_predicate, compare
 from secateur.pruning.predicate.nodes import (
     And,
     Case,
@@ -21,9 +22,6 @@ from secateur.pruning.predicate.nodes import (
     Not,
     Predicate,
     RLike,
-    as_expression,
-    as_predicate,
-    compare,
 )
 from secateur.pruning.predicate.patterns.regular_expressions import token_pattern
 from secateur.pruning.predicate.python_values import literal

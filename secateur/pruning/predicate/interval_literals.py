@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from secateur.pruning.functions.calendar import DAY, SECOND
 from secateur.pruning.predicate.nodes import Duration
-from secateur.values import INT64_MAX
+from secateur.values.key import INT64_MAX
 
 _MONTHS = {"MONTH": 1, "YEAR": 12}
 _DAYS = {"DAY": 1, "WEEK": 7}

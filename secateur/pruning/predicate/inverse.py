@@ -20,7 +20,10 @@ from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.interval import Function, Interval, at_least, constant, key_range, points
 from secateur.pruning.predicate.bound import Apply, Constant, Field, Operand
-from secateur.values import Key, Keys, Kind, integer_keys, keys_of, least_key, ordered_kind, successor
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key, least_key, successor
+from secateur.values.keys import Keys, integer_keys
+from secateur.values.kinds import Kind, ordered_kind
 
 _WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # likely numbers, days, instants
 _MOST_STEADY = 1_000  # thresholds that are checked one by one

@@ -18,7 +18,8 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.column_keys import ColumnKeys, keys_where
 from secateur.pruning.predicate.nodes import And, Is, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.values import Key, Kind, kind_of, least_key, prefix_successor, successor
+from secateur.values.key import Key, least_key, prefix_successor, successor
+from secateur.values.kinds import Kind, kind_of
 
 MOST_INTERVALS = 512  # for example a year of days; comparing a million blocks with this many takes 0.2 s
 MOST_ALTERNATIVES = 64  # under one OR

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TypeAlias, TypeGuard
 
 from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
-from secateur.pruning.predicate.trees import Node, joined, preorder
+from secateur.pruning.predicate.trees import Node, joined
 
 LiteralValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime | None
 
@@ -55,9 +55,6 @@ def _condition(value: object) -> Predicate:
     if not isinstance(condition, Predicate):
         raise TypeError(f"{value!r} is not a predicate: it cannot stand beside & or |")
     return condition
-
-
-# ---- connectives -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,9 +119,6 @@ class Opaque(Predicate):
         return (f"({self.sql})",)
 
 
-# ---- expressions: values of a row ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Literal:
     """A value with the SQL type it was written in.
@@ -158,13 +152,6 @@ class Literal:
 VARIABLE = "${"  # begins the name of one of Spark's variables, in any text of SQL
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "bigint": "L"}
 INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}  # bits
-
-
-def integer(value: int) -> Literal:
-    """Return a whole number with its SQL type: int, bigint if it is too wide for int, else decimal."""
-    if -(2**31) <= value < 2**31:
-        return Literal(value, "int")
-    return Literal(value, "bigint") if -(2**63) <= value < 2**63 else Literal(Decimal(value), "decimal")
 
 
 @dataclass(frozen=True)
@@ -291,9 +278,6 @@ class Duration:
 Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test | Duration
 
 
-# ---- conditions on expressions ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Predicate):
     """``left op right``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which treats NULL exactly.
@@ -392,9 +376,6 @@ class RLike(Predicate):
         return self.operand, f" RLIKE {_quoted(self.pattern)}"
 
 
-# ---- text of what stands in a tree twice ---------------------------------------------------------------------------
-
-
 def _with_ranges(conditions: Sequence[Predicate]) -> Iterator[object]:
     """Return conditions as parts of text; ``x >= low`` and ``x <= high`` on the same computed x become BETWEEN."""
     i = 0
@@ -439,79 +420,6 @@ def _subject(case: Case) -> Expression | None:
 
 def _is_equality(condition: Predicate) -> TypeGuard[Comparison]:
     return isinstance(condition, Comparison) and condition.op == "="
-
-
-FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-def compare(left: Expression, op: str, right: Expression) -> Comparison:
-    """Build ``left op right`` with a literal on the right."""
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        return Comparison(FLIPPED[op], right, left)
-    return Comparison(op, left, right)
-
-
-def as_predicate(expression: Expression) -> Predicate:
-    """Convert a boolean expression to a predicate."""
-    match expression:
-        case Test(predicate):
-            return predicate
-        case Literal(bool() | None as value, "boolean" | "null"):
-            return Truth(value)
-        case _:
-            return Comparison("=", expression, Literal(True, "boolean"))
-
-
-def as_expression(predicate: Predicate) -> Expression:
-    """Convert a predicate to a boolean value."""
-    match predicate:
-        case Truth(None):
-            return Literal(None, "null")
-        case Truth(value):
-            return Literal(value, "boolean")
-        case Comparison("=", operand, Literal(True, "boolean")):
-            return operand
-        case _:
-            return Test(predicate)
-
-
-def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
-    """Return the nodes directly below a node, from left to right."""
-    match node:
-        case And(inner) | Or(inner) | Call(arguments=inner):
-            yield from inner
-        case Case(branches, otherwise):
-            for condition, value in branches:
-                yield condition
-                yield value
-            yield otherwise
-        case Comparison(left=left, right=right):
-            yield left
-            yield right
-        case Among(operand, options):
-            yield operand
-            yield from options
-        case SemiJoin(named):
-            yield from named
-        case Not(child) | Is(child) | Test(child):
-            yield child
-        case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | ILike(operand) | RLike(operand):
-            yield operand
-
-
-def columns(node: Predicate | Expression) -> Iterator[Column]:
-    """Return the columns that a tree names, from left to right, with repetitions."""
-    for part in preorder(node, children):
-        match part:
-            case Column():
-                yield part
-            case Opaque(columns=named):
-                yield from named
-
-
-def opaque(node: Predicate | Expression) -> Iterator[Opaque]:
-    """The parts of a tree that are kept as text."""
-    return (part for part in preorder(node, children) if isinstance(part, Opaque))
 
 
 def quoted_name(name: str) -> str:

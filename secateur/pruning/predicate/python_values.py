@@ -9,7 +9,8 @@ import numpy as np
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.calls import NULL
-from secateur.pruning.predicate.nodes import Literal, integer
+from secateur.pruning.predicate.constructors import integer
+from secateur.pruning.predicate.nodes import Literal
 
 
 def literal(value: object) -> Literal:

@@ -12,7 +12,8 @@ from functools import reduce
 
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.pruning.predicate.bound import Operand, Within, is_repeatable
+from secateur.pruning.predicate.bound import Operand, Within
+from secateur.pruning.predicate.bound_walks import is_repeatable
 from secateur.pruning.predicate.nodes import And, Is, Not, Opaque, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, preorder, unrolled
 

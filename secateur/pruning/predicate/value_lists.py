@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from secateur.errors import InvalidPredicate
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.predicate.calls import NULL
-from secateur.pruning.predicate.nodes import Literal, integer
+from secateur.pruning.predicate.constructors import integer
+from secateur.pruning.predicate.nodes import Literal
 from secateur.pruning.predicate.python_values import literal
 
 FEW = 64  # at most this many values are kept as literals

@@ -10,7 +10,7 @@ import re
 
 import pyarrow as pa
 
-from secateur.pruning.predicate.bound import expression_path, is_expression
+from secateur.pruning.predicate.index_paths import expression_path, is_expression
 from secateur.pruning.predicate.nodes import Call, Cast, Column, Literal
 
 _MARK = 3  # place of the word that tells such a path from those of other expressions, which have a type there

@@ -19,26 +19,19 @@ from secateur.errors import UnsupportedPredicate
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.zones import Zones
-from secateur.pruning.evaluate import ColumnSubset, interval_of
 from secateur.pruning.interval import Interval, RowValues, points
-from secateur.pruning.predicate.bound import (
-    Apply,
-    Constant,
-    Field,
-    Leaf,
-    OfValue,
-    Operand,
-    TextMatch,
-    everything_in,
-    fields,
-)
+from secateur.pruning.node_outcomes import ColumnSubset, interval_of
+from secateur.pruning.predicate.bound import Apply, Constant, Field, Leaf, OfValue, Operand, TextMatch
+from secateur.pruning.predicate.bound_walks import everything_in, fields
 from secateur.pruning.predicate.nodes import Sql
 from secateur.pruning.predicate.patterns.letter_case import LOCALES
 from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rows.arrow_texts import is_ascii, is_null
 from secateur.pruning.rows.text_rows import text_outcomes
-from secateur.values import Keys, Kind, binaries_of, byte_matrix, doubles_of, is_float, keys_of, kind_of, scalar_of
+from secateur.values.conversion import binaries_of, byte_matrix, doubles_of, keys_of, scalar_of
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float, kind_of
 
 
 def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
@@ -187,7 +180,7 @@ def _of_interval(interval: Interval) -> RowValues:
 
 
 def values_of(keys: Keys, type_: pa.DataType, present: np.ndarray) -> pa.Array:
-    """Return the values of keys, NULL where they are not present: the inverse of :func:`secateur.values.keys_of`.
+    """Return the values of keys, NULL where not present: the inverse of :func:`secateur.values.conversion.keys_of`.
 
     A zero is 0.0, and a NaN one of the many.
     """

@@ -15,7 +15,10 @@ from secateur.pruning.predicate.patterns.java_regex import FINAL_LINE_END
 from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, Search
 from secateur.pruning.rows.arrow_texts import is_ascii, is_null, is_utf8, matches
-from secateur.values import FEW_THRESHOLDS, NAN_KEY, Kind, doubles_of, float_keys, is_float, keys_of
+from secateur.values.conversion import doubles_of, float_keys, keys_of
+from secateur.values.key import NAN_KEY
+from secateur.values.keys import FEW_THRESHOLDS
+from secateur.values.kinds import Kind, is_float
 
 
 def text_outcomes(test: Search | InLowerCase | RangeSet, texts: pa.Array) -> np.ndarray:

@@ -16,26 +16,17 @@ import pyarrow.compute as pc
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.pruning.evaluate import at_once, combined, outcomes_over
-from secateur.pruning.predicate.bound import (
-    Apply,
-    Field,
-    Holds,
-    Leaf,
-    Missing,
-    OfValue,
-    TextMatch,
-    Unsupported,
-    Within,
-    everything_in,
-    fields,
-)
+from secateur.pruning.evaluate import at_once
+from secateur.pruning.folding import combined
+from secateur.pruning.node_outcomes import outcomes_over
+from secateur.pruning.predicate.bound import Apply, Field, Holds, Leaf, Missing, OfValue, TextMatch, Unsupported, Within
+from secateur.pruning.predicate.bound_walks import everything_in, fields
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.patterns.letter_case import LOCALES
 from secateur.pruning.rows.arrow_texts import is_null
 from secateur.pruning.rows.row_values import Rows, column, is_computed_by_locale
 from secateur.pruning.rows.text_rows import inside, value_outcomes
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 
 CHUNK = 1 << 14  # rows whose functions are computed in one step
 CHUNK_BYTES = 1 << 24  # of text, as each key is as wide as the longest

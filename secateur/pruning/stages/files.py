@@ -8,7 +8,8 @@ import numpy as np
 
 from secateur.pruning.bounds.outcomes import TRUE
 from secateur.pruning.conjuncts import alive
-from secateur.pruning.predicate.bound import Leaf, fields, leaves
+from secateur.pruning.predicate.bound import Leaf
+from secateur.pruning.predicate.bound_walks import fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions
 from secateur.pruning.stages.survivors import Query, SurvivingSegments, evaluate_with

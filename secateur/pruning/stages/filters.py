@@ -8,16 +8,17 @@ from functools import partial, reduce
 
 import numpy as np
 
+from secateur.integers import in_all
 from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.pruning.predicate.bound import Leaf, Within, leaves
+from secateur.pruning.predicate.bound import Leaf, Within
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import questions
 from secateur.pruning.report import counted
 from secateur.pruning.stages.survivors import Query, SurvivingSegments
 from secateur.pruning.statistics import Catalog
-from secateur.values import in_all
 
 SELECTIVE = 1 / 8  # share of blocks: if filters leave more, zone maps come first
 

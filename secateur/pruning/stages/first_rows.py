@@ -23,19 +23,15 @@ import numpy as np
 from secateur.pruning.bounds.rangeset import RangeSet, between
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.order import VALUES, Boundary, OrderColumn, earlier, zones_in
-from secateur.pruning.ordered_values import (
-    MOST_ENTRIES,
-    ExactRows,
-    exact_rows,
-    known_blocks,
-    ranges_of,
-    split,
-)
+from secateur.pruning.ordered_values import MOST_ENTRIES, ExactRows, exact_rows, known_blocks, ranges_of, split
 from secateur.pruning.residual import residuals_of
 from secateur.pruning.row_ranges import RowRanges, intersection, rows_of_blocks, whole_blocks
 from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.statistics import OrderedSegment, ValueEntries
-from secateur.values import Key, Keys, concatenate, least_key, ordered_kind, successor
+from secateur.values.combination import concatenate
+from secateur.values.key import Key, least_key, successor
+from secateur.values.keys import Keys
+from secateur.values.kinds import ordered_kind
 
 FEW_ROWS = 1 << 15  # of all blocks: reading them takes no longer than looking at values
 MOST_ROWS = 1 << 16  # of a limit; for more, blocks are read anyway

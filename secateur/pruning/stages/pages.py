@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secateur.integers import sorted_distinct
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.conjuncts import alive
-from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import counted
 from secateur.pruning.row_ranges import RowRanges, intersection
 from secateur.pruning.stages.survivors import PageCounts, Query, Survivors
 from secateur.pruning.statistics import Blocks, Pages, Statistics
 from secateur.ragged import offsets_of, runs_of
-from secateur.values import sorted_distinct
 
 BLOCKS_AT_ONCE = 1 << 15  # limits the memory for their pages
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.pruning.predicate.bound import Leaf, Within, leaves
+from secateur.pruning.predicate.bound import Leaf, Within
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import Ranges, Values, questions

@@ -12,7 +12,7 @@ from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
 from secateur.pruning.evaluate import may_match
 from secateur.pruning.plain_blocks import joined, plain
-from secateur.pruning.predicate.bound import fields
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import counted
 from secateur.pruning.row_ranges import joined_ranges, whole_blocks

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
 from secateur.index.segments import base_file
-from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.index.segments.snapshot_files import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.profiles import examples, takes_seconds
 from tests.support.stores.crash_lake import (

@@ -20,7 +20,7 @@ from secateur.io.scan.opened_table import opened_strictly
 from secateur.maintain.audit import compared
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.predicate.indexed.upper_by_lower import lower_of_upper
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.checks.laws import check_table
 from tests.support.checks.oracle import by_row_id
 from tests.support.drawn.text_expressions import quoted

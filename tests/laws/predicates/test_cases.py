@@ -42,8 +42,9 @@ from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.functions import types
 from secateur.pruning.functions.registry import RULES
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import is_supported
-from secateur.pruning.predicate.nodes import Call, Case, Cast, Comparison, Duration, Expression, Predicate, children
+from secateur.pruning.predicate.bound_walks import is_supported
+from secateur.pruning.predicate.node_walks import children
+from secateur.pruning.predicate.nodes import Call, Case, Cast, Comparison, Duration, Expression, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.truth import truth

@@ -14,8 +14,8 @@ from secateur.io.spark.constants import value_of
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.binding.bind import bind, operand_of
 from secateur.pruning.predicate.binding.folding import constant_of_scalar
-from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder
+from secateur.pruning.predicate.binding.typed_constants import NoRule
 from secateur.pruning.predicate.bound import Constant, Unsupported
 from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.rewrite import rewrite

@@ -26,7 +26,7 @@ from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.bounds.outcomes import TRUE
 from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import everything_in, is_supported
+from secateur.pruning.predicate.bound_walks import everything_in, is_supported
 from secateur.pruning.predicate.nodes import Or, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse

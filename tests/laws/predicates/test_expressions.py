@@ -23,10 +23,11 @@ from secateur.pruning.bounds import outcomes as sets
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.binding.bind import bind, operand_of
-from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder
-from secateur.pruning.predicate.bound import Conditional, all_leaves, is_supported, parts
+from secateur.pruning.predicate.binding.typed_constants import NoRule
+from secateur.pruning.predicate.bound import Conditional
 from secateur.pruning.predicate.bound import Tested as Condition
+from secateur.pruning.predicate.bound_walks import all_leaves, is_supported, parts
 from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse

@@ -23,10 +23,12 @@ from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Interval, constant, points
 from secateur.pruning.predicate.binding.bind import bind, bound_by
 from secateur.pruning.predicate.binding.resolve import Binder
-from secateur.pruning.predicate.bound import Unsupported, leaves
+from secateur.pruning.predicate.bound import Unsupported
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.truth import truth
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 from tests.support.checks.oracle import ask
 from tests.support.profiles import sweep
 from tests.support.tables import write_file

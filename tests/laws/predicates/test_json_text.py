@@ -19,7 +19,7 @@ from secateur.pruning.functions.json_fields import fields_of
 from secateur.pruning.functions.json_schema import field_in, schema_of
 from secateur.pruning.functions.json_text import path_of, substrings_of, values_at
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.checks.laws import check_table
 from tests.support.drawn.text_expressions import quoted
 from tests.support.enabled_session import pruning, settings

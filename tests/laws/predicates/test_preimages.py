@@ -16,7 +16,9 @@ from secateur.pruning.predicate.binding.constants import pad_to
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.substrings import alternatives_of, in_bytes
 from secateur.pruning.predicate.patterns.trimming import untrimmed
-from secateur.values import INT64_MAX, INT64_MIN, Kind, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN
+from secateur.values.kinds import Kind
 
 TEXTS = st.text("ab é", max_size=5)
 NUMBERS = st.one_of(

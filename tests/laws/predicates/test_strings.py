@@ -17,7 +17,7 @@ import secateur as sec
 from secateur.errors import UnsupportedPredicate, UnsupportedTable
 from secateur.pruning.functions.text import RULES
 from secateur.pruning.interval import Argument
-from secateur.values import COLLATED
+from secateur.values.kinds import COLLATED
 from tests.support.checks.laws import check_table
 from tests.support.checks.oracle import rows
 from tests.support.tables import WriteTable

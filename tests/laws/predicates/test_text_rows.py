@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from secateur.io.spark.version import IS_3
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import left_to_spark
+from secateur.pruning.predicate.bound_walks import left_to_spark
 from secateur.pruning.predicate.patterns.java_regex import Untranslatable, translated
 from secateur.pruning.predicate.patterns.letter_case import (
     LOCALES,

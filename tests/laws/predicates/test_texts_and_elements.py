@@ -15,7 +15,8 @@ import secateur as sec
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, all_leaves
+from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported
+from secateur.pruning.predicate.bound_walks import all_leaves
 from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.questions import Texts, questions

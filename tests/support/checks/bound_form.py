@@ -28,7 +28,9 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.patterns.text_tests import OnlySpark
-from secateur.values import Key, Keys, Kind, is_float, least_key
+from secateur.values.key import Key, least_key
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float
 
 EPOCH = dt.datetime(1970, 1, 1)
 WORDS = {True: "TRUE", False: "FALSE", None: "NULL"}

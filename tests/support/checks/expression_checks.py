@@ -17,13 +17,14 @@ from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import Field, all_leaves, fields, is_supported
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound_walks import all_leaves, fields, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.row_values import column
 from secateur.pruning.rows.truth import truth
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 if TYPE_CHECKING:
     pass

@@ -26,7 +26,7 @@ from secateur.io.scan.read_path import asks_hidden_metadata, is_read_by_spark
 from secateur.io.spark.version import IS_3
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import columns, is_supported
+from secateur.pruning.predicate.bound_walks import columns, is_supported
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.truth import truth
 from secateur.scan import Scan

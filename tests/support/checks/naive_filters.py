@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.patterns.substrings import CASE_TRICKY, fold, tokens_within
 from secateur.pruning.questions import Question, Ranges, Texts, Values
-from secateur.values import key_of, keys_of
+from secateur.values.conversion import key_of, keys_of
 
 TOKEN_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | frozenset(range(128, 256))
 

@@ -10,9 +10,10 @@ from secateur.pruning import interval as intervals
 from secateur.pruning.bounds import outcomes as sets
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.pruning.evaluate import ColumnSubset, outcomes_over
 from secateur.pruning.interval import Interval
-from secateur.pruning.predicate.bound import Apply, Conditional, Leaf, Operand, Tested, Within, fields, leaves, operands
+from secateur.pruning.node_outcomes import ColumnSubset, outcomes_over
+from secateur.pruning.predicate.bound import Apply, Conditional, Leaf, Operand, Tested, Within
+from secateur.pruning.predicate.bound_walks import fields, leaves, operands
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate
 from secateur.pruning.statistics import Statistics
 
@@ -72,7 +73,7 @@ def _interval(operand: Operand, columns: ColumnSubset) -> Interval:
         case Conditional(branches, otherwise):
             return _chosen(branches, otherwise, columns)
         case _:
-            from secateur.pruning.evaluate import interval_of
+            from secateur.pruning.node_outcomes import interval_of
 
             return interval_of(operand, columns)
 

@@ -16,6 +16,7 @@ LAYER_OF_ROOM = {
     "errors": 0,
     "forks": 0,
     "markup": 0,
+    "integers": 0,
     "ragged": 0,
     "values": 0,
     "pruning": 1,

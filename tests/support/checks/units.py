@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.values import Keys, Kind, kind_of
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, kind_of
 from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
 
 # A column, and its values in some units; None is NULL.

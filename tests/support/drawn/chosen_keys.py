@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from secateur.values import INT64_MAX, INT64_MIN, INT128_MAX, INT128_MIN, Key, Keys, Kind, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, INT128_MAX, INT128_MIN, Key
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 WORDS: list[Key] = [INT64_MIN, INT64_MIN + 1, -2, -1, 0, 1, 2, 3, INT64_MAX - 1, INT64_MAX]
 WIDE: list[Key] = [INT128_MIN, -(2**64) - 1, -(2**64), -1, 0, 1, 2**63, 2**64 - 1, 2**64, INT128_MAX]

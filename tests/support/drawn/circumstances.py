@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from secateur.index.read import chunk_reader, group_arrays, index_view
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.open_index import Caches, open_catalog
-from secateur.index.segments.snapshot import open_snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
 from secateur.pruning.report import Faults
 from tests.support.checks.catalog_checks import Query
 from tests.support.drawn.random_index import Index

@@ -24,7 +24,9 @@ from secateur.pruning.bounds.rangeset import RangeSet, of_thresholds, points
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.patterns.substrings import Substring, tokens_within
 from secateur.pruning.questions import Question, Ranges, Texts, Values
-from secateur.values import Key, Kind, canonical_bytes, keys_of, kind_of, ordered_kind, same_keys
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key, canonical_bytes
+from secateur.values.kinds import Kind, kind_of, ordered_kind, same_keys
 from tests.support.drawn.strategies import BY_NAME, ColumnKind, array_of
 from tests.support.stores.filter_files import (
     OwnShapes,

@@ -27,13 +27,14 @@ from secateur.index.read.coverage import NamesOnly
 from secateur.index.segments.file_table import LEAST_BLOCK
 from secateur.index.segments.segment_file import SegmentData, encode_segment
 from secateur.index.segments.segment_table import Segments, SegmentSummary, joined, summarised
-from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot_files import snapshot_name
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 from tests.support.checks.units import measured
 from tests.support.drawn.random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_of, written
 from tests.support.stores.filter_files import (

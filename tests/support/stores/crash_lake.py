@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 import secateur as sec
 from secateur.index.build.build import FOLDERS
-from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS
-from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
+from secateur.index.segments.snapshot_files import FOLDER as SNAPSHOTS
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_numbers
 from secateur.io.storage.index_location import INDEX_DIRECTORY
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.directory.table import ParquetDirectory

@@ -31,16 +31,7 @@ from secateur.index.filters.heads import heads_of
 from secateur.index.filters.ordered import BlockEntries, ordered_of
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
-from secateur.index.model import (
-    BLOOM,
-    ORDERED,
-    POSTINGS,
-    BlockTable,
-    BuildOptions,
-    Filter,
-    FilterOption,
-    IndexedColumn,
-)
+from secateur.index.model import BLOOM, ORDERED, POSTINGS, BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn
 from secateur.index.read.chunk_reader import ChunkReader, IndexChunk
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
@@ -59,14 +50,18 @@ from secateur.index.segments.segment_file import (
 )
 from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import SegmentSummary, summarised
-from secateur.index.segments.snapshot import Snapshot, encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import snapshot_name
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Ranges, Values
 from secateur.pruning.report import Faults, Reads
-from secateur.values import UNBOUNDED, Key, Keys, Kind
+from secateur.values.key import Key
+from secateur.values.keys import UNBOUNDED, Keys
+from secateur.values.kinds import Kind
 from tests.support.stores.filter_files import bloom_matrices_in, hash_values
 from tests.support.stores.memory_store import MemoryStore
 

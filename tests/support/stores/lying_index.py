@@ -10,7 +10,8 @@ import pyarrow.fs as pafs
 
 from secateur.index.container.checked_matrix import read_rows, signed_salt
 from secateur.index.container.index_file import FILTERS, SEGMENT, SNAPSHOT, Place, Writer, read_contents
-from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_numbers
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot_files import open_snapshot, snapshot_numbers
 from secateur.io.storage.index_store import FileStore
 from tests.support.stores.index_files import Arrays, with_arrays
 

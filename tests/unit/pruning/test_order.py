@@ -30,7 +30,11 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.sql.order import parse_order
 from secateur.pruning.rows.truth import matching_rows
-from secateur.values import Key, Keys, Kind, concatenate, constant_keys, greatest_keys, keys_of, least_key
+from secateur.values.combination import concatenate
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key, least_key
+from secateur.values.keys import Keys, constant_keys, greatest_keys
+from secateur.values.kinds import Kind
 from tests.support.profiles import examples
 
 TYPES = {Kind.WORD: pa.int64(), Kind.BYTES: pa.binary(), Kind.WIDE: pa.decimal128(30, 0)}

@@ -17,7 +17,8 @@ from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import Field, Holds, TextMatch, Unsupported, columns, is_supported, leaves
+from secateur.pruning.predicate.bound import Field, Holds, TextMatch, Unsupported
+from secateur.pruning.predicate.bound_walks import columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.patterns.regular_expressions import literal_parts
 from secateur.pruning.predicate.patterns.substrings import (

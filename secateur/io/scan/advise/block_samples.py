@@ -13,11 +13,7 @@ import pyarrow as pa
 
 from secateur.errors import OldCalendar, UnsupportedPredicate
 from secateur.index.advise.candidates import Offer, gap_columns, offers, range_offers
-from secateur.index.advise.simulate import (
-    SimulatedFilter,
-    sample_of_column,
-    simulated_filter,
-)
+from secateur.index.advise.simulate import SimulatedFilter, sample_of_column, simulated_filter
 from secateur.index.build.auto_index import ColumnSample
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader, block_reader
@@ -29,7 +25,8 @@ from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.bounds.outcomes import survives
 from secateur.pruning.explain.advice import Amount
-from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
+from secateur.pruning.predicate.bound import Field, Leaf
+from secateur.pruning.predicate.bound_walks import columns, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.variant_paths import has_variant
 from secateur.pruning.residual import Residuals
@@ -37,7 +34,7 @@ from secateur.pruning.rows.row_values import column
 from secateur.pruning.rows.truth import possible_rows, truth
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 MOST_ROWS = 1 << 22  # of sampled blocks that are sorted to try a clustering
 LEAST_SORTED = 4  # blocks that are sorted, however many rows they have

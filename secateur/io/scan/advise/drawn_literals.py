@@ -19,7 +19,7 @@ from secateur.pruning.explain.filled_shapes import LIKE, Slot
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import operand
 from secateur.pruning.rows.row_values import column
-from secateur.values import is_float, kind_of
+from secateur.values.kinds import is_float, kind_of
 
 FROM, UNTIL = (">", ">="), ("<", "<=")
 MOST_ORDERED = 1 << 16  # values of a column that are sorted, to cut ranges

@@ -14,7 +14,9 @@ from secateur.index.zones.key_ranks import ranks
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.rows.row_values import column
 from secateur.pruning.statistics import Blocks
-from secateur.values import Keys, Kind, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 _SIGN = np.uint64(1 << 63)
 

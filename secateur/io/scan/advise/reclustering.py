@@ -23,7 +23,8 @@ from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.tables.rewriter import Rewriter, RewrittenFiles
 from secateur.pruning.explain.reclustering import OrderCost, Reclustering
-from secateur.pruning.predicate.bound import Field, columns
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound_walks import columns
 
 MOST_ROWS = 1 << 18  # on which orders are judged
 

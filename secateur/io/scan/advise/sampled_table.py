@@ -17,7 +17,8 @@ from secateur.pruning.bounds.zones import Gaps
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.explain.advice import Amount, estimated
 from secateur.pruning.explain.replaced_zones import with_gaps
-from secateur.pruning.predicate.bound import Field, Leaf, fields
+from secateur.pruning.predicate.bound import Field, Leaf
+from secateur.pruning.predicate.bound_walks import fields
 from secateur.pruning.questions import Values, questions
 from secateur.pruning.stages.survivors import evaluate_refuted
 from secateur.pruning.statistics import Blocks

@@ -13,7 +13,9 @@ from secateur.io.scan.advise.block_samples import Plan, Tried
 from secateur.io.scan.index_coverage import covered, setting_of
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.pruning.explain.explanation import STRUCTURES
-from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, is_expression, leaves
+from secateur.pruning.predicate.bound import Field, Leaf
+from secateur.pruning.predicate.bound_walks import columns, fields, leaves
+from secateur.pruning.predicate.index_paths import is_expression
 from secateur.pruning.questions import questions
 
 GAPS = "gaps"

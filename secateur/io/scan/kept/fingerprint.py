@@ -19,9 +19,8 @@ from secateur.pruning.predicate.bound import (
     TextMatch,
     Varying,
     Within,
-    children,
-    everything_in,
 )
+from secateur.pruning.predicate.bound_walks import children, everything_in
 from secateur.pruning.predicate.nodes import Is, Predicate, Truth
 
 

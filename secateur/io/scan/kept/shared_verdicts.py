@@ -11,7 +11,7 @@ import pyarrow as pa
 from secateur.io.scan.kept.conditions import KeptCondition, types_of, written
 from secateur.io.scan.kept.verdict_files import VerdictFiles, verdict_files
 from secateur.io.scan.kept.verdict_memory import MEMORY, FoundBlocks, KnownCondition, most_bytes
-from secateur.pruning.predicate.bound import columns
+from secateur.pruning.predicate.bound_walks import columns
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.verdicts import implies, leaves_implying
 

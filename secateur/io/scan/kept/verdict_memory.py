@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy, strings, truths
 from secateur.forks import lock_for
+from secateur.integers import sorted_distinct
 from secateur.io.storage.cache_directory import bytes_set
 from secateur.io.tables.listing import Listing
-from secateur.pruning.predicate.bound import Field, Within, all_leaves, columns
+from secateur.pruning.predicate.bound import Field, Within
+from secateur.pruning.predicate.bound_walks import all_leaves, columns
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.verdicts import ROW_GROUP_BITS, Verdict, implies, leaves_implying, places_of
-from secateur.values import sorted_distinct
 
 BYTES_VARIABLE = "SECATEUR_VERDICT_BYTES"
 DIRECTORY_VARIABLE = "SECATEUR_VERDICT_DIR"

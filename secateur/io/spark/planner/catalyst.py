@@ -26,6 +26,7 @@ from secateur.pruning.functions.types import INSTANT, LOCAL, size_of
 from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.cast_types import sql_type
+from secateur.pruning.predicate.constructors import as_expression, as_predicate, compare
 from secateur.pruning.predicate.nodes import (
     INTEGERS,
     Among,
@@ -43,9 +44,6 @@ from secateur.pruning.predicate.nodes import (
     Opaque,
     Or,
     Predicate,
-    as_expression,
-    as_predicate,
-    compare,
 )
 from secateur.pruning.predicate.value_lists import compact, listed
 

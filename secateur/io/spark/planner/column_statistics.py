@@ -25,16 +25,11 @@ from secateur.pruning.predicate.binding.resolve import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.statistics import Blocks
-from secateur.values import (
-    Kind,
-    greatest_keys,
-    greatest_per_group,
-    kind_of,
-    least_key,
-    least_per_group,
-    ordered_kind,
-    scalar_of,
-)
+from secateur.values.combination import greatest_per_group, least_per_group
+from secateur.values.conversion import scalar_of
+from secateur.values.key import least_key
+from secateur.values.keys import greatest_keys
+from secateur.values.kinds import Kind, kind_of, ordered_kind
 
 _UNKNOWN = -1
 

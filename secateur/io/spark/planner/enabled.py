@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import AuditFailed, SecateurError, UnsupportedTable
-from secateur.forks import lock_for
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.open_index import Caches, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
@@ -38,22 +36,20 @@ from secateur.io.spark.hadoop_locations import as_opened_here
 from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
 from secateur.io.spark.planner.catalyst import scan_question
 from secateur.io.spark.planner.column_statistics import encoded_statistics
+from secateur.io.spark.planner.directory_reply import directory_reply
 from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
 from secateur.io.spark.planner.known_aggregates import Reading, Rest, rest_of
 from secateur.io.spark.planner.matches import MatchedList, common_schema, match
 from secateur.io.spark.planner.protocol import (
     FAILED,
-    NOTHING_KNOWN,
     UNKNOWN,
     UNREGISTERED,
     ScanRequest,
-    degraded_text,
-    figures_of,
     no_answer,
     question_of,
     text_of,
 )
-from secateur.io.spark.planner.splits import byte_ranges
+from secateur.io.spark.planner.remembered import Remembered
 from secateur.io.spark.planner.usable import usable, without_limit
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.redaction import explained
@@ -62,14 +58,12 @@ from secateur.io.tables.delta.table import DeltaTable
 from secateur.io.tables.directory.table import ParquetDirectory, open_directory
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.report import Faults
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 _log = logging.getLogger("secateur")
-
 METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_MATCHES, MOST_TABLES, MOST_PLANS = 64, 16, 256, 100
 Encoder = Callable[[Rest, int], bytes]  # of what is left to read, and the number of the reply
-_RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
 class IndexedTable(Protocol):
@@ -91,21 +85,6 @@ class Answered:
     settings: Settings
     columns: pa.Schema  # that values of a join may name
     encoded: Encoder  # of what is left to read, and the number of the reply
-
-
-class Remembered(OrderedDict[object, object]):
-    """The values used last, by key. Thread-safe."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most, self._lock = most, lock_for(self, "_lock")
-
-    def keep(self, key: object, value: object) -> None:
-        with self._lock:
-            self[key] = value
-            self.move_to_end(key)
-            while len(self) > self._most:
-                self.popitem(last=False)
 
 
 class RequestKind(IntEnum):
@@ -230,7 +209,7 @@ class Enabled:
             opened,
             opened.schema,
             question,
-            partial(_reply, known, files.size),
+            partial(directory_reply, known, files.size),
             reading=lambda scan: Reading(scan, is_all=not len(known.others)),
         )
 
@@ -400,44 +379,3 @@ def _with_audit(scan: PlannedScan, audited: PlannedScan) -> PlannedScan:
 
 def _among(names: Sequence[str], columns: pa.Schema) -> list[str]:
     return [name for name in names if name in columns.names]
-
-
-def _is_enough(scan: PlannedScan) -> bool:
-    """Return whether the blocks of a plan are sure to hold as many rows as are wanted, where any rows will do."""
-    if scan.limit is None or scan.order_by is not None:
-        return False
-    return int(scan.survivors.blocks.row_count[scan.complete_blocks].sum()) >= scan.limit
-
-
-def _reply(known: KnownFiles, size: np.ndarray, rest: Rest, number: int) -> bytes:
-    """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
-    scan = rest.scan
-    blocks, report = scan.survivors.blocks, scan.report
-    if _is_enough(scan):
-        known = replace(known, others=known.others[:0])
-    before = report.stages[0].before
-    of_all = f"{before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
-    others = f", and all of {len(known.others):,} files without an entry" if len(known.others) else ""
-    degraded = degraded_text(report)
-    ranges = byte_ranges(scan)
-    file = np.concatenate([known.ordinals[ranges.file], known.others])
-    start = np.concatenate([ranges.start, np.zeros(len(known.others), np.int64)])
-    stop = np.concatenate([ranges.stop, size[known.others]])
-    chosen, of_range = np.unique(file, return_inverse=True)
-    encoded = np.zeros(len(file), _RANGE)
-    encoded["file"], encoded["start"], encoded["length"] = of_range, start, stop - start
-    byte_count = int(blocks.byte_count.sum()) + int(size[known.others].sum())
-    row_count = -1 if len(known.others) else int(blocks.row_count.sum())
-    return b"".join(
-        [
-            text_of(f"{len(blocks):,} of {of_all}{others}{rest.note}{degraded}"),
-            struct.pack(">qqq", number, byte_count, row_count),
-            figures_of(scan, size[known.others]),
-            struct.pack(">i", len(chosen)),
-            chosen.astype(">i4").tobytes(),
-            struct.pack(">i", len(encoded)),
-            encoded.tobytes(),
-            rest.known,
-            NOTHING_KNOWN if len(known.others) else rest.columns,
-        ]
-    )

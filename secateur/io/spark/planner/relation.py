@@ -31,7 +31,7 @@ from secateur.io.spark.version import classic
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import METADATA
 from secateur.io.tables.places import any_absolute
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 
 def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], bool]) -> DataFrame | str:

@@ -14,7 +14,7 @@ from secateur.pruning.aggregates.answers import AggregateCall
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
-from secateur.pruning.predicate.bound import is_total
+from secateur.pruning.predicate.bound_walks import is_total
 from secateur.pruning.predicate.nodes import And, Column, Predicate, Truth
 
 

@@ -20,7 +20,7 @@ from secateur.io.tables.delta.statistics import LoggedStatistics, bounded_column
 from secateur.io.tables.listing import METADATA, DeleteCounts, Listing
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
-from secateur.values import kind_of, ordered_kind
+from secateur.values.kinds import kind_of, ordered_kind
 
 ReadPositions = Callable[["DeltaListing", np.ndarray], "list[np.ndarray] | None"]
 

@@ -18,7 +18,7 @@ from secateur.errors import UnsupportedTable
 from secateur.index.naming import Path
 from secateur.io.parquet.arrow_types import VARIANT
 from secateur.io.tables.field_ids import MappedName, with_id
-from secateur.values import COLLATED
+from secateur.values.kinds import COLLATED
 
 _WIDENING = ("typeWidening", "typeWidening-preview")
 KNOWN_FEATURES = {

@@ -22,7 +22,8 @@ from secateur.arrays import present, text_parts
 from secateur.index.naming import Path
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.values import INT64_MAX, INT64_MIN, is_float
+from secateur.values.key import INT64_MAX, INT64_MIN
+from secateur.values.kinds import is_float
 
 MILLISECOND = 1_000  # microseconds
 MOST_MALFORMED = 8  # malformed texts that are searched for one by one; with more, nothing is known

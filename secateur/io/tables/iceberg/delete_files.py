@@ -19,7 +19,7 @@ from secateur.arrays import from_numpy
 from secateur.errors import InvalidParquet, UnsupportedTable
 from secateur.io.storage.file_version import vanished
 from secateur.io.tables.field_ids import id_of
-from secateur.values import is_float
+from secateur.values.kinds import is_float
 
 _MAGIC = bytes.fromhex("d1d33964")
 _FRAME = 12  # bytes of a vector besides its bitmap: length, magic, checksum

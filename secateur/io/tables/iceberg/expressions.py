@@ -34,6 +34,7 @@ from pyiceberg.expressions.visitors import rewrite_not
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.binding.temporal import date_of, moment_of
 from secateur.pruning.predicate.calls import escaped
+from secateur.pruning.predicate.constructors import integer
 from secateur.pruning.predicate.nodes import (
     And,
     Column,
@@ -46,7 +47,6 @@ from secateur.pruning.predicate.nodes import (
     Or,
     Predicate,
     Truth,
-    integer,
 )
 from secateur.pruning.predicate.value_lists import compact
 

@@ -32,7 +32,8 @@ from secateur.io.tables.projection import is_uuid, uuid_texts
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
-from secateur.values import concatenate, greatest_per_group, is_float, kind_of, least_per_group
+from secateur.values.combination import concatenate, greatest_per_group, least_per_group
+from secateur.values.kinds import is_float, kind_of
 
 Specs = Mapping[int, Sequence[PartitionField]]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import present
-from secateur.values import Key, prefix_successor
+from secateur.values.key import Key, prefix_successor
 
 IDENTITY, TRUNCATE, BUCKET, VOID = "identity", "truncate", "bucket", "void"
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h"}

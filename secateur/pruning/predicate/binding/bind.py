@@ -15,33 +15,23 @@ from typing import Any
 import pyarrow as pa
 
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate import node_walks, nodes
 from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.binding.application import apply
 from secateur.pruning.predicate.binding.comparisons import among, between_intervals, comparison, in_list, with_literal
 from secateur.pruning.predicate.binding.conditions import ilike_leaf, like_leaf, missing, rlike_leaf
 from secateur.pruning.predicate.binding.containers import holds, needs
 from secateur.pruning.predicate.binding.folding import is_computed, is_foldable
-from secateur.pruning.predicate.binding.operands import NoRule, apply, asked, bound_operand, literal_of
+from secateur.pruning.predicate.binding.operands import asked, bound_operand
 from secateur.pruning.predicate.binding.resolve import Binder, Fold, resolve
-from secateur.pruning.predicate.bound import Constant, Field, Holds, Missing, Operand, Unsupported, leaves
+from secateur.pruning.predicate.binding.typed_constants import NoRule, literal_of
+from secateur.pruning.predicate.bound import Constant, Field, Holds, Missing, Operand, Unsupported
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.calls import CONTAINMENTS, build
+from secateur.pruning.predicate.constructors import as_expression, as_predicate
 from secateur.pruning.predicate.inverse import strictly
 from secateur.pruning.predicate.joins.semi_join import joined
-from secateur.pruning.predicate.nodes import (
-    And,
-    Call,
-    Column,
-    Expression,
-    Is,
-    Literal,
-    Not,
-    Or,
-    Predicate,
-    Sql,
-    Truth,
-    as_expression,
-    as_predicate,
-)
+from secateur.pruning.predicate.nodes import And, Call, Column, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.patterns.like import read_pattern
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 
@@ -147,8 +137,8 @@ def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
 
 def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
     sql = predicate.sql if isinstance(predicate, nodes.Opaque) else predicate
-    named = tuple(dict.fromkeys(resolve(column, binder) for column in nodes.columns(predicate)))
-    hides = any(not opaque.columns for opaque in nodes.opaque(predicate))
+    named = tuple(dict.fromkeys(resolve(column, binder) for column in node_walks.columns(predicate)))
+    hides = any(not opaque.columns for opaque in node_walks.opaque(predicate))
     every = tuple(Field((field.name,), field.type) for field in binder.schema)
     return Unsupported(sql, reason, every if hides else named, needs(predicate, binder))
 

@@ -12,24 +12,22 @@ from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.types import is_integer, is_temporal
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.binding import without_ansi
+from secateur.pruning.predicate.binding.application import alike, coerced
 from secateur.pruning.predicate.binding.conditions import missing, within
 from secateur.pruning.predicate.binding.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.binding.literals import Position, Subject, plain_keys, positions
-from secateur.pruning.predicate.binding.operands import (
-    NoRule,
-    alike,
-    coerced,
-    constant_of,
-    interval_operand,
-    literal_of,
-)
+from secateur.pruning.predicate.binding.operands import interval_operand
 from secateur.pruning.predicate.binding.resolve import Binder
+from secateur.pruning.predicate.binding.typed_constants import NoRule, constant_of, literal_of
 from secateur.pruning.predicate.binding.unwrapped_casts import is_cast, unwrapped
-from secateur.pruning.predicate.bound import Compared, Constant, Field, Operand, is_repeatable
+from secateur.pruning.predicate.bound import Compared, Constant, Field, Operand
+from secateur.pruning.predicate.bound_walks import is_repeatable
+from secateur.pruning.predicate.constructors import FLIPPED
 from secateur.pruning.predicate.nodes import And, Expression, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.trees import Steps
 from secateur.pruning.predicate.value_lists import ValueList, present
-from secateur.values import INT64_MAX, INT64_MIN, kind_of, least_key, ordered_kind
+from secateur.values.key import INT64_MAX, INT64_MIN, least_key
+from secateur.values.kinds import kind_of, ordered_kind
 
 _EQUALITIES = ("=", "<=>")
 
@@ -72,7 +70,7 @@ def with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder: 
 def comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder) -> Predicate:
     """Compare two operands; one that proves constant becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
-        left, right, op = right, left, nodes.FLIPPED[op]
+        left, right, op = right, left, FLIPPED[op]
     if isinstance(right, Constant) and right.type == pa.string() != left.type:  # Spark casts it as it would a literal
         text = literal_of(right)
         if text is not None and _is_cast_like_a_literal(op, left, text, sql, binder):
@@ -88,7 +86,7 @@ def comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder)
     if literal is not None and _position(op, left, literal, sql, binder) is not None:
         return with_literal(op, left, literal, sql, binder)
     if op in (">", ">="):
-        left, right, op = right, left, nodes.FLIPPED[op]
+        left, right, op = right, left, FLIPPED[op]
     return _compared(op, left, right, sql)
 
 

@@ -15,7 +15,7 @@ from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.text import LONGEST, TRIMS, unfolded
 from secateur.pruning.interval import constant, of_zones
-from secateur.pruning.predicate.binding.operands import NoRule
+from secateur.pruning.predicate.binding.typed_constants import NoRule
 from secateur.pruning.predicate.bound import Apply, Constant, Field, Missing, OfValue, Operand, TextMatch, Within
 from secateur.pruning.predicate.calls import escaped
 from secateur.pruning.predicate.inverse import pull_back, strictly
@@ -26,7 +26,7 @@ from secateur.pruning.predicate.patterns.regular_expressions import literal_part
 from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring, alternatives_of, anywhere, in_bytes
 from secateur.pruning.predicate.patterns.text_tests import InLowerCase, TextTest, ilike, in_lower_case, like, rlike
 from secateur.pruning.predicate.patterns.trimming import untrimmed
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 _CASES = ("lower", "upper", "initcap")
 _PARTS = ("substring[", "split_part[", "split[")  # functions whose values are contiguous parts of a text

@@ -18,11 +18,11 @@ from secateur.pruning.functions import types
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.binding.literals import Subject, positions
-from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
+from secateur.pruning.predicate.binding.typed_constants import NoRule
 from secateur.pruning.predicate.bound import Field, Holds, element_type
 from secateur.pruning.predicate.nodes import INTEGERS, Call, Cast, Column, Expression, Literal, Not, Predicate, Sql
-from secateur.values import COLLATED, is_float, kind_of
+from secateur.values.kinds import COLLATED, is_float, kind_of
 
 _NULL_WITH_THEIR_ARGUMENT = ("lower", "upper", "length")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from secateur.pruning.functions.types import INSTANT, LOCAL, NAMED, is_decimal
-from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate import node_walks
 from secateur.pruning.predicate.binding.temporal import MOVING_WORDS
 from secateur.pruning.predicate.bound import Constant
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Opaque, Predicate
 from secateur.pruning.predicate.trees import preorder
-from secateur.values import keys_of
+from secateur.values.conversion import keys_of
 
 LONGEST = 4096  # longest text, in characters, sent to Spark
 
@@ -41,7 +41,7 @@ _WITHOUT_ARGUMENTS = ("e", "pi")
 
 def is_foldable(node: Expression | Predicate) -> bool:
     """Return whether an expression has the same value on every row, at any time and on any machine."""
-    return all(map(_is_pure, preorder(node, nodes.children)))
+    return all(map(_is_pure, preorder(node, node_walks.children)))
 
 
 def _is_pure(node: Expression | Predicate) -> bool:

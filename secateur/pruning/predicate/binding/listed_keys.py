@@ -20,7 +20,9 @@ from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.functions.calendar import DAY, SECOND
 from secateur.pruning.functions.clocks import FARTHEST, agreed, clock
 from secateur.pruning.predicate.binding.literals import Position, double_position, fits
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_keys, is_float, keys_of, kind_of
+from secateur.values.conversion import float_keys, keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, Key
+from secateur.values.kinds import Kind, is_float, kind_of
 
 _WHOLE = 2.0**53  # below it, no two integers round to the same double
 

@@ -31,7 +31,8 @@ from secateur.pruning.predicate.binding.temporal import (
 )
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import INTEGERS, Literal, Predicate, Sql
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_key, is_float, kind_of, successor
+from secateur.values.key import INT64_MAX, INT64_MIN, Key, float_key, successor
+from secateur.values.kinds import Kind, is_float, kind_of
 
 _EXACT = (*INTEGERS, "decimal")
 _INEXACT = ("double", "float")

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from secateur.errors import AmbiguousColumn, UnknownColumn
-from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate import node_walks
 from secateur.pruning.predicate.bound import Field, Operand
 from secateur.pruning.predicate.nodes import Column, Predicate
 
@@ -84,7 +84,7 @@ def _unknown(name: str, column: Column, names: list[str]) -> str:
 
 def named_columns(predicate: Predicate, binder: Binder) -> Iterator[str]:
     """Yield the top-level columns that a predicate's text names: all columns for an expression that hides its names."""
-    if any(not opaque.columns for opaque in nodes.opaque(predicate)):
+    if any(not opaque.columns for opaque in node_walks.opaque(predicate)):
         yield from binder.schema.names
     else:
-        yield from (resolve(column, binder).path[0] for column in nodes.columns(predicate))
+        yield from (resolve(column, binder).path[0] for column in node_walks.columns(predicate))

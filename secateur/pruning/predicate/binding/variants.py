@@ -19,7 +19,7 @@ from secateur.pruning.predicate.bound import Apply, Field, Operand
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.nodes import Call, Cast, Column, Expression, Literal
 from secateur.pruning.predicate.variant_paths import is_variant, is_variant_path, steps_in, variant_path
-from secateur.values import kind_of
+from secateur.values.kinds import kind_of
 
 _SAFE = "try_variant_get"
 VARIANT_NAMES = ("variant_get", _SAFE)

@@ -21,7 +21,7 @@ from secateur.pruning.predicate.binding.literals import BOOLEANS, NUMBER, SPECIA
 from secateur.pruning.predicate.calls import NULL
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
 from secateur.pruning.predicate.value_lists import ValueList, types_of
-from secateur.values import is_float
+from secateur.values.kinds import is_float
 
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)  # the fraction is dropped
 _SINGLES = {*INTEGERS, "float"}  # types that compare as floats if one of them is floating

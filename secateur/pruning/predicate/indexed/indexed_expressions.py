@@ -17,20 +17,14 @@ import pyarrow as pa
 
 from secateur.errors import InvalidOption
 from secateur.pruning.functions.zone_names import known_zone
-from secateur.pruning.predicate import bound
+from secateur.pruning.predicate import bound_walks
 from secateur.pruning.predicate.binding.bind import operand_of
-from secateur.pruning.predicate.binding.operands import NoRule
 from secateur.pruning.predicate.binding.resolve import Binder, resolve
+from secateur.pruning.predicate.binding.typed_constants import NoRule
 from secateur.pruning.predicate.binding.variants import UNTYPED, VARIANT_NAMES, field_at_path
-from secateur.pruning.predicate.bound import (
-    Constant,
-    Field,
-    Missing,
-    Operand,
-    expression_path,
-    left_to_spark,
-    text_of_expression,
-)
+from secateur.pruning.predicate.bound import Constant, Field, Missing, Operand
+from secateur.pruning.predicate.bound_walks import left_to_spark
+from secateur.pruning.predicate.index_paths import expression_path, text_of_expression
 from secateur.pruning.predicate.inverse import strictly
 from secateur.pruning.predicate.nodes import Call, Column, Expression, Literal
 from secateur.pruning.predicate.trees import Node, rebuilt
@@ -65,7 +59,7 @@ class IndexedExpression:
     @property
     def fields(self) -> list[Field]:
         """The columns that it is made of."""
-        return bound.fields(self.operand)
+        return bound_walks.fields(self.operand)
 
 
 def normalised(text: str, schema: pa.Schema) -> str:
@@ -122,7 +116,7 @@ def indexed_expression(sql: str, schema: pa.Schema) -> IndexedExpression:
                 f"{sql} cannot be indexed: its value depends on the session's {setting}. Write it so that it does "
                 "not, or index the column itself"
             )
-    if not bound.fields(operand):
+    if not bound_walks.fields(operand):
         raise InvalidOption(f"{sql} cannot be indexed: it names no column")
     return IndexedExpression(sql, operand)
 

@@ -16,7 +16,7 @@ from secateur.pruning.functions.text import preimages
 from secateur.pruning.predicate.bound import Apply, Field, OfValue, Operand, TextMatch, Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.trees import Node, rebuilt
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 MOST_TEXTS = 256  # texts in lower case to look for
 

@@ -21,7 +21,8 @@ from secateur.pruning.functions.types import MOST_DIGITS
 from secateur.pruning.predicate.binding.listed_keys import instants
 from secateur.pruning.predicate.binding.resolve import Binder
 from secateur.pruning.predicate.bound import Field
-from secateur.values import is_float, keys_of, kind_of
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import is_float, kind_of
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # of the decimal to which Spark casts an integer, by bits
 _WHOLE_DOUBLES, _WHOLE_FLOATS = 2.0**53, 2.0**24  # below, no two integers round to the same

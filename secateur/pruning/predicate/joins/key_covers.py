@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from secateur.arrays import flags, from_numpy, truths
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.rows.row_values import values_of
-from secateur.values import Keys, Kind, keys_of, ordered_kind
+from secateur.values.conversion import keys_of
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, ordered_kind
 
 Intervals: TypeAlias = tuple[pa.Array, pa.Array]  # the first and the last value of each
 WIDTH = 8  # bytes by which the gaps between byte strings are compared

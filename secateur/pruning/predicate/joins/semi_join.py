@@ -19,7 +19,8 @@ from secateur.pruning.predicate.bound import Field, Joined, Missing, Unsupported
 from secateur.pruning.predicate.joins.join_keys import JoinKeys, ManyKeys
 from secateur.pruning.predicate.joins.key_casts import cast_keys
 from secateur.pruning.predicate.nodes import And, IsNull, Or, Predicate, SemiJoin, Truth
-from secateur.values import Kind, keys_of, kind_of, ordered_kind, same_keys
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import Kind, kind_of, ordered_kind, same_keys
 
 
 def joined(join: SemiJoin, binder: Binder) -> Predicate:

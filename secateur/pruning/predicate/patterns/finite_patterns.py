@@ -16,7 +16,7 @@ from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.like import encoded
 from secateur.pruning.predicate.patterns.substrings import MOST_ALTERNATIVES
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 LONGEST = 2048  # characters of a pattern
 _DEEPEST = 20  # nested groups

@@ -18,7 +18,7 @@ from heapq import nlargest
 from typing import TypeAlias
 
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import prefix_successor
+from secateur.values.key import prefix_successor
 
 MOST_ALTERNATIVES = 64
 MOST_SUBSTRINGS = 64  # of one alternative: all pairs are compared, and each is a question; fewer answer as well

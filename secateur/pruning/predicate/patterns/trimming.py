@@ -5,7 +5,7 @@ from __future__ import annotations
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.patterns.substrings import Alternatives, Substring
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 
 def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternatives]:

@@ -8,7 +8,8 @@ import numpy as np
 from sqlglot import exp
 
 from secateur.pruning.functions.types import size_of
-from secateur.pruning.predicate.nodes import INTEGERS, Column, Literal, integer
+from secateur.pruning.predicate.constructors import integer
+from secateur.pruning.predicate.nodes import INTEGERS, Column, Literal
 from secateur.pruning.predicate.sql.syntax import has_only
 
 _TEMPORAL = {

@@ -16,7 +16,9 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.calls import build
+from secateur.pruning.predicate.constructors import as_expression, as_predicate, compare
 from secateur.pruning.predicate.interval_literals import duration_between, duration_of, negative
+from secateur.pruning.predicate.node_walks import children
 from secateur.pruning.predicate.nodes import (
     SYMBOLS,
     Among,
@@ -37,10 +39,6 @@ from secateur.pruning.predicate.nodes import (
     Predicate,
     RLike,
     Truth,
-    as_expression,
-    as_predicate,
-    children,
-    compare,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.sql.dialect import explain_error, tree_of

@@ -8,7 +8,7 @@ import pytest
 from secateur.index.advise.simulate import SimulatedFilter, are_too_many
 from secateur.pruning.bounds.rangeset import between
 from secateur.pruning.predicate.bound import Field, Within
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 LEAF = Within(Field(("a",), pa.int64()), between(Kind.WORD, 0, 10), "a < 10")
 

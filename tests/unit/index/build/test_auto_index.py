@@ -20,7 +20,8 @@ from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import Choice
-from secateur.values import Kind, keys_of, kind_of
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import Kind, kind_of
 from tests.support.drawn.strategies import BY_NAME, KINDS, ColumnKind, array_of
 from tests.support.profiles import examples
 

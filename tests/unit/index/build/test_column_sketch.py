@@ -17,7 +17,7 @@ from secateur.index.build.column_sketch import BoundsSketch, FilterSketch, Sketc
 from secateur.index.filters import hashing
 from secateur.index.model import BLOOM, POSTINGS, Filter, IndexedColumn
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, widest_gaps
-from secateur.values import Kind, kind_of
+from secateur.values.kinds import Kind, kind_of
 from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
 from tests.support.profiles import examples
 

@@ -19,7 +19,7 @@ from secateur.index.filters.heads import heads_of
 from secateur.index.filters.ordered import BlockEntries
 from secateur.index.filters.row_lists import ValueRows
 from secateur.index.model import ORDERED, POSTINGS, Filter
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.profiles import examples
 
 numbers = st.none() | st.integers(0, 5)

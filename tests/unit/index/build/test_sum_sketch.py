@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.build.sum_sketch import SumSketch
-from secateur.values import INT64_MAX, INT64_MIN
+from secateur.values.key import INT64_MAX, INT64_MIN
 from tests.support.profiles import examples
 
 BLOCKS = st.lists(st.none() | st.lists(st.none() | st.integers(INT64_MIN, INT64_MAX), max_size=9), max_size=4)

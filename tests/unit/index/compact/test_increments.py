@@ -15,7 +15,7 @@ from secateur.index.file_names import build_of
 from secateur.index.model import IndexedColumn
 from secateur.index.segments.segment_table import Segments, SegmentSummary, summarised
 from secateur.index.zones import zonemap
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 
 BLOCK = 100  # bytes of a segment per block
 TARGET = 1 << 20

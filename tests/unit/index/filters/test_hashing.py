@@ -26,7 +26,9 @@ from secateur.index.filters.hashing import (
     hash_texts,
     hash_words,
 )
-from secateur.values import Kind, canonical_bytes, keys_of, kind_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import canonical_bytes
+from secateur.values.kinds import Kind, kind_of
 from tests.support.drawn.strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
 from tests.support.stores.filter_files import hash_values, mixed, number_hash, text_hash
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from secateur.index.filters.heads import MOST_PREFIX, Heads, heads_of, joined, shared, spans_of
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind
+from secateur.values.key import INT64_MAX, INT64_MIN, Key
+from secateur.values.kinds import Kind
 from tests.support.profiles import examples
 
 WIDE = pa.decimal128(38, 0)

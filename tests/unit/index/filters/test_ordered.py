@@ -30,7 +30,8 @@ from secateur.index.filters.ordered import (
 )
 from secateur.index.filters.page_bytes import BAND, laid
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Kind
+from secateur.values.key import INT64_MAX, INT64_MIN
+from secateur.values.kinds import Kind
 from tests.support.profiles import examples
 
 Rows = dict[int, int]  # the value of every row that has one

@@ -50,7 +50,8 @@ from secateur.io.parquet.bloom_filter import MOST_NATIVE_FPR, encoding_of, nativ
 from secateur.io.parquet.footer import read_footer, stored_chunks
 from secateur.io.parquet.parquet_file import ParquetFile, with_footer
 from secateur.io.storage.byte_ranges import LOCAL_GAP
-from secateur.values import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key
 from tests.support.drawn.strategies import BY_NAME, KINDS, array_of
 from tests.support.profiles import examples
 from tests.support.programs.make_spark_bloom import FILE

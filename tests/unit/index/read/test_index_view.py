@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.read import group_arrays
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.checks.units import measured
 from tests.support.drawn.circumstances import Circumstances, circumstances, query, seeds, sometimes
 from tests.support.drawn.random_index import make_index, refreshed, zone_list

@@ -20,7 +20,7 @@ from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Ranges
 from secateur.pruning.report import Faults
-from secateur.values import Kind
+from secateur.values.kinds import Kind
 from tests.support.stores.index_files import (
     FIELDS,
     NAME,

@@ -13,7 +13,8 @@ from secateur.errors import IndexFault
 from secateur.index.container import index_file
 from secateur.index.container.index_file import ALIGNMENT, HEADER, SEGMENT, SNAPSHOT
 from secateur.index.segments.segment_file import COLUMN_KINDS, FILTER_KINDS
-from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import segment_tree
 from secateur.index.zones.zonemap import merge
 from tests.support.profiles import by_profile, sweep

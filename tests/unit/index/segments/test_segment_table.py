@@ -26,11 +26,12 @@ from secateur.index.segments.segment_table import (
     joined,
     summarised,
 )
-from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
+from secateur.index.segments.snapshot_files import open_snapshot
+from secateur.index.segments.snapshot_writer import encode_snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
-from secateur.values import kind_of, same_keys
+from secateur.values.kinds import kind_of, same_keys
 from tests.support.checks.units import measured
 from tests.support.drawn.strategies import BY_NAME
 from tests.support.profiles import examples

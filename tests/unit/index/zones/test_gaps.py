@@ -29,7 +29,10 @@ from secateur.index.zones.gaps import (
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.gaps import reaches
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, is_float, keys_of, kind_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float, kind_of
 from tests.support.drawn.strategies import KINDS, ColumnKind, array_of
 from tests.support.profiles import examples, takes_seconds
 

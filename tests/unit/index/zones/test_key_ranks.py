@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.zones.key_ranks import ranks
-from secateur.values import keys_of
+from secateur.values.conversion import keys_of
 
 TYPES = {
     "bigint": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),

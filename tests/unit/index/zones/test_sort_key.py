@@ -30,7 +30,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.truth import matching_rows, truth
-from secateur.values import keys_of
+from secateur.values.conversion import keys_of
 from tests.support.drawn.strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 from tests.support.profiles import examples
 

@@ -25,7 +25,8 @@ from secateur.index.zones.page_statistics import (
 )
 from secateur.index.zones.zonemap import BOUND_BYTES, ZoneMap
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
-from secateur.values import Kind, is_float, keys_of, kind_of
+from secateur.values.conversion import keys_of
+from secateur.values.kinds import Kind, is_float, kind_of
 from tests.support.checks.units import at_most, measured, units
 from tests.support.drawn.strategies import ColumnKind, array_of
 

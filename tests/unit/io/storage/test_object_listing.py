@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import secateur as sec
-from secateur.index.segments.snapshot import FOLDER
+from secateur.index.segments.snapshot_files import FOLDER
 from secateur.io.storage import index_store
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import resolve_location

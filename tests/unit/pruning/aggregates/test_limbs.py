@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.pruning.aggregates.limbs import Limbs
-from secateur.values import INT64_MAX, INT64_MIN, INT128_MAX, INT128_MIN, Kind, keys_from
+from secateur.values.key import INT64_MAX, INT64_MIN, INT128_MAX, INT128_MIN
+from secateur.values.keys import keys_from
+from secateur.values.kinds import Kind
 
 WORDS = st.integers(INT64_MIN, INT64_MAX) | st.sampled_from([INT64_MIN, -1, 0, INT64_MAX])
 WIDE = st.integers(INT128_MIN, INT128_MAX) | st.sampled_from([INT128_MIN, -1, 2**64, INT128_MAX])

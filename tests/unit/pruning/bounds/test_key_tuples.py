@@ -15,7 +15,8 @@ from secateur.pruning.bounds.key_tuples import key_tuples
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.rows.text_rows import inside
-from secateur.values import Keys, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.keys import Keys
 from tests.support.profiles import examples
 
 TYPES = [pa.int64(), pa.string(), pa.decimal128(30, 0)]

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, keys_from, successor
+from secateur.values.key import INT64_MAX, INT64_MIN, Key, successor
+from secateur.values.keys import keys_from
+from secateur.values.kinds import Kind
 from tests.support.drawn.chosen_keys import BYTES, WIDE, WORDS, keys
 
 UNIVERSES = {Kind.WORD: WORDS, Kind.WIDE: WIDE, Kind.BYTES: BYTES}

@@ -15,7 +15,10 @@ from secateur.pruning.bounds import rangeset, set_outcomes, threshold_grid
 from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.set_outcomes import outcomes_of
-from secateur.values import Key, Kind, choose, constant_keys, greatest_keys, least_key
+from secateur.values.combination import choose
+from secateur.values.key import Key, least_key
+from secateur.values.keys import constant_keys, greatest_keys
+from secateur.values.kinds import Kind
 from tests.support.drawn.chosen_keys import BYTES, WIDE, WORDS, keys
 
 kinds = st.sampled_from(list(Kind))

@@ -21,7 +21,10 @@ from secateur.pruning.functions.registry import RULES
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Function, Interval, at_least, constant, key_range, points
-from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of
+from secateur.values.conversion import keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 from tests.support.profiles import takes_seconds
 
 if TYPE_CHECKING:

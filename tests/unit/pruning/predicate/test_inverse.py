@@ -20,20 +20,24 @@ from secateur.pruning.bounds import rangeset
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.zones import Zones
-from secateur.pruning.evaluate import ColumnSubset, interval_of
 from secateur.pruning.functions.text import first_characters
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Interval, key_range, points
+from secateur.pruning.node_outcomes import ColumnSubset, interval_of
 from secateur.pruning.predicate.binding import bind as binding
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.binding.resolve import Binder
-from secateur.pruning.predicate.bound import Field, Operand, Within, leaves
+from secateur.pruning.predicate.bound import Field, Operand, Within
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.truth import truth
-from secateur.values import Key, Keys, Kind, float_key, is_float, keys_of, kind_of, successor
+from secateur.values.conversion import keys_of
+from secateur.values.key import Key, float_key, successor
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind, is_float, kind_of
 from tests.support.checks.bound_form import bound_form
 from tests.support.checks.oracle import ask
 from tests.support.profiles import examples

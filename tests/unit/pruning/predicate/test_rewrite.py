@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import Within, leaves
+from secateur.pruning.predicate.bound import Within
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse

@@ -21,7 +21,8 @@ from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import Within, leaves
+from secateur.pruning.predicate.bound import Within
+from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.nodes import Column, In, Literal, Predicate
 from secateur.pruning.predicate.python_values import literal
 from secateur.pruning.predicate.rewrite import rewrite

@@ -11,7 +11,9 @@ import pytest
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.rows.text_rows import inside, value_outcomes
-from secateur.values import INT64_MAX, INT64_MIN, NAN_KEY, Kind, float_keys, keys_of
+from secateur.values.conversion import float_keys, keys_of
+from secateur.values.key import INT64_MAX, INT64_MIN, NAN_KEY
+from secateur.values.kinds import Kind
 
 LEAST, GREATEST = np.finfo(np.float64).smallest_subnormal, np.finfo(np.float64).max
 EDGES = [-np.inf, -GREATEST, -1.5, -LEAST, -0.0, 0.0, LEAST, 1.5, GREATEST, np.inf, np.nan]

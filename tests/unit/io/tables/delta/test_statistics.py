@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.tables.delta.statistics import LoggedStatistics, bounded_columns, from_structs, from_texts
-from secateur.values import keys_of
+from secateur.values.conversion import keys_of
 from tests.support.profiles import examples
 
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")

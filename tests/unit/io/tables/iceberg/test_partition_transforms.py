@@ -46,7 +46,7 @@ from secateur.io.tables.iceberg.partition_transforms import in_buckets, partitio
 from secateur.io.tables.iceberg.schema import arrow_type
 from secateur.io.tables.partitions import Partitions
 from secateur.io.tables.projection import IS_UUID
-from secateur.values import keys_of
+from secateur.values.conversion import keys_of
 from tests.support.profiles import examples
 
 DAYS = st.integers(-700_000, 2_900_000)

@@ -11,9 +11,11 @@ from secateur.pruning import interval as intervals
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.binding.variants import or_error, or_null
-from secateur.pruning.predicate.bound import Apply, Unsupported, fields, leaves
+from secateur.pruning.predicate.bound import Apply, Unsupported
+from secateur.pruning.predicate.bound_walks import fields, leaves
 from secateur.pruning.predicate.sql.parse import parse
-from secateur.values import Keys, Kind
+from secateur.values.keys import Keys
+from secateur.values.kinds import Kind
 
 VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 SCHEMA = pa.schema(

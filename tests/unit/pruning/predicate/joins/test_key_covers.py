@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.binding.resolve import Binder
-from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.bound_walks import is_supported
 from secateur.pruning.predicate.joins.join_keys import ManyKeys
 from secateur.pruning.predicate.joins.key_covers import covering
 from secateur.pruning.predicate.joins.semi_join import joined

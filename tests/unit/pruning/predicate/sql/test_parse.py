@@ -26,7 +26,7 @@ from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.bounds.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.binding.bind import bind
-from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.bound_walks import is_supported
 from secateur.pruning.predicate.nodes import And, Is, Literal, Not, Opaque, Or, Predicate
 from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.truth import truth
