@@ -42,20 +42,21 @@ NEEDS_SPARK40 := $(addprefix tests/,$(addprefix spark/,test_hand_off.py enable/t
     test_grouping.py test_join_keys.py test_top_n.py test_glob.py test_transparent_trouble.py \
     enable/test_enable_trouble.py) laws/predicates/test_text_rows.py $(ENABLED_ICEBERG))
 NEEDS_SPARK40_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_enable_delta.py)
-NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/tables/test_iceberg_histories.py \
-    laws/tables/test_iceberg_rules.py spark/test_hand_off.py spark/enable/test_enable.py \
-    spark/enable/test_enable_iceberg.py spark/enable/test_enable_iceberg_groups.py \
-    spark/enable/test_enable_iceberg_aggregates.py spark/enable/test_enable_iceberg_first_rows.py \
-    spark/enable/test_enable_iceberg_planning.py spark/enable/test_enable_iceberg_merge.py \
-    spark/enable/test_enable_iceberg_sources.py spark/enable/test_enable_iceberg_conflicts.py \
-    spark/enable/test_enable_iceberg_merge_costs.py spark/enable/test_enable_iceberg_statistics.py \
-    spark/test_named_tables.py spark/test_reclustering_iceberg.py)
+# Longest first, so that no long one is left to a single process at the end.
+NEEDS_OLDEST := $(addprefix tests/,spark/enable/test_enable_iceberg_merge.py \
+    spark/enable/test_enable_iceberg_sources.py spark/test_spark_iceberg.py spark/enable/test_enable_iceberg.py \
+    spark/enable/test_enable.py spark/enable/test_enable_iceberg_planning.py \
+    spark/enable/test_enable_iceberg_merge_costs.py spark/test_hand_off.py \
+    spark/enable/test_enable_iceberg_groups.py spark/enable/test_enable_iceberg_aggregates.py \
+    spark/enable/test_enable_iceberg_first_rows.py spark/enable/test_enable_iceberg_conflicts.py \
+    spark/enable/test_enable_iceberg_statistics.py spark/test_named_tables.py spark/test_reclustering_iceberg.py \
+    laws/tables/test_iceberg_histories.py laws/tables/test_iceberg_rules.py)
 NEEDS_OLDEST_FULL := $(addprefix tests/,spark/test_spark_source.py spark/test_transparent.py \
     spark/test_grouping.py spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py laws/sql/test_tpch_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
-NEEDS_DELTA := $(addprefix tests/spark/,test_delta_spark.py test_delta_features.py enable/test_enable_delta.py \
-    enable/test_enable_delta_aggregates.py enable/test_enable_delta_ranges.py enable/test_enable_delta_merge.py \
-    test_reclustering_delta.py)  # whose jar no other session gets, but which gets Iceberg's
+NEEDS_DELTA := $(addprefix tests/spark/,enable/test_enable_delta_merge.py enable/test_enable_delta_aggregates.py \
+    enable/test_enable_delta_ranges.py test_reclustering_delta.py enable/test_enable_delta.py test_delta_features.py \
+    test_delta_spark.py)  # whose jar no other session gets, but which gets Iceberg's
 NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_in_delta_gives_the_same_rows \
     test_keys_are_merged_into_delta_with_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
