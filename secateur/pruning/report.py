@@ -43,7 +43,7 @@ class StageReport:
 
 @dataclass
 class Reads:
-    """What a plan read of the index, in chunks and bytes: from its store, and from the local disk cache."""
+    """What a plan read of the index beside its snapshot, in chunks and bytes: from the store and the disk cache."""
 
     stored: int = 0
     stored_bytes: int = 0
@@ -61,7 +61,7 @@ class Reads:
         parts = [f"{self.stored:,} chunks, {human_bytes(self.stored_bytes)}"] if self.stored else []
         if self.cached:
             parts.append(f"{self.cached:,} chunks, {human_bytes(self.cached_bytes)} from the disk cache")
-        return "; ".join(parts) or "nothing: all that was needed was in memory"
+        return "; ".join(parts) or "nothing but its snapshot and what was in memory"
 
 
 @dataclass(frozen=True)
