@@ -172,7 +172,7 @@ def test_bloom_matrices_of_many_files_and_fragments(
     table = sec.open_table(str(root))
     whole = sec.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     expected = blocks_left(root, conditions(events(1)))
-    monkeypatch.setattr(transpose, "PART_BYTES", 4096)
+    monkeypatch.setattr(transpose, "PART_BYTES", 1024)
     monkeypatch.setattr(transpose, "MATRIX_BLOCKS", 24)
     sec.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     assert check(spark, root, conditions(events(1))) == expected
