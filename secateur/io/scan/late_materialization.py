@@ -176,17 +176,15 @@ class OpenedRows:
         """Yield the matching rows, reading all columns at once."""
         passed = [np.zeros(0, np.int64)]
         names = [column.name for column in read.wanted]
-        most = rows  # tested among all rows, so that the others are not cut away first
-        if rows is not None and (self._are_few(row_groups, rows) or self._has_pages(row_groups, read, rows)):
-            most = None
-        for positions, batch in self.live(row_groups, read.fields, rows if most is None else None):
-            passing = read.condition(batch) if most is None else read.condition.among(batch, most.among(positions))
+        cut, chosen = rows, None  # the rows that are read, and those of them that are tested; None for all
+        if rows is not None and not (self._are_few(row_groups, rows) or self._has_pages(row_groups, read, rows)):
+            cut, chosen = None, rows  # testing some among all takes less time than cutting the others away first
+        for positions, batch in self.live(row_groups, read.fields, cut):
+            passing = read.condition(batch) if chosen is None else read.condition.among(batch, chosen.among(positions))
             if passing.any():
                 passed.append(positions.compress(passing))
                 yield chosen_of(batch.select(names), passing)
-        chosen = np.concatenate(passed)
-        read.gain.note(self.gain(row_groups, self._stored(read.others), chosen))
-        return frozenset(self.row_groups_at(row_groups, chosen) if len(chosen) else ())
+        return self._matched(row_groups, read, np.concatenate(passed))
 
     def _are_few(self, row_groups: RowGroups, rows: RowSelection) -> bool:
         """Return whether selected rows are copied one by one, which takes less time than testing the others, too."""
@@ -215,9 +213,9 @@ class OpenedRows:
             passed.append(positions.compress(passing))
             parts.append(chosen_of(batch.select(names), passing))
         chosen = np.concatenate(passed)
-        read.gain.note(self.gain(row_groups, others, chosen))
-        if not len(chosen):
-            return frozenset()
+        matched = self._matched(row_groups, read, chosen)
+        if not matched:
+            return matched
         known, given = pa.Table.from_batches(parts), 0
         for batch in self.at(row_groups, others, chosen):
             begin, given = given, given + batch.num_rows
@@ -229,7 +227,7 @@ class OpenedRows:
             for part in pa.Table.from_arrays([*texts.columns, *batch.columns], schema=schema).to_batches():
                 yield self.complete(part, read.wanted, row_groups, chosen[begin : begin + part.num_rows])
                 begin += part.num_rows
-        return frozenset(self.row_groups_at(row_groups, chosen))
+        return matched
 
     def _in_step(
         self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead, tested: Iterator[Tested]
@@ -244,9 +242,12 @@ class OpenedRows:
             )
             if len(passed[-1]):
                 yield chosen_of(self.complete(whole, read.wanted, row_groups, positions), passing)
-        chosen = np.concatenate(passed)
-        read.gain.note(self.gain(row_groups, self._stored(read.others), chosen))
-        return frozenset(self.row_groups_at(row_groups, chosen) if len(chosen) else ())
+        return self._matched(row_groups, read, np.concatenate(passed))
+
+    def _matched(self, row_groups: RowGroups, read: FilteredRead, positions: np.ndarray) -> frozenset[int]:
+        """Return the row groups that hold the matches, and note what reading other columns later spares there."""
+        read.gain.note(self.gain(row_groups, self._stored(read.others), positions))
+        return frozenset(self.row_groups_at(row_groups, positions) if len(positions) else ())
 
     def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
         """Return which of some row groups hold the rows at some positions, ascending; at least one."""
