@@ -14,7 +14,7 @@ import numpy as np
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.zones import Zones, may_be_nan
-from secateur.pruning.folding import combined, fold
+from secateur.pruning.connectives import combined, fold
 from secateur.pruning.node_outcomes import ColumnSubset, computed, field_fails, holds_nan, outcomes_over, rule_out
 from secateur.pruning.predicate.bound import Field, Holds, Leaf, TextMatch, Unsupported, Within
 from secateur.pruning.predicate.bound_walks import all_leaves, everything_in, fields, shared

@@ -18,7 +18,7 @@ from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.set_outcomes import outcomes_of
 from secateur.pruning.bounds.zones import Zones, may_be_nan
-from secateur.pruning.folding import folded
+from secateur.pruning.connectives import folded
 from secateur.pruning.interval import Interval, at_least
 from secateur.pruning.predicate.bound import (
     Apply,

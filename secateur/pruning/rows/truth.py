@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.bounds.rangeset import RangeSet
+from secateur.pruning.connectives import combined
 from secateur.pruning.evaluate import at_once
-from secateur.pruning.folding import combined
 from secateur.pruning.node_outcomes import outcomes_over
 from secateur.pruning.predicate.bound import Apply, Field, Holds, Leaf, Missing, OfValue, TextMatch, Unsupported, Within
 from secateur.pruning.predicate.bound_walks import everything_in, fields

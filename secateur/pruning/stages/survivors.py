@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from secateur.pruning.bounds.outcomes import TRUE, fully_matching
+from secateur.pruning.connectives import fold
 from secateur.pruning.evaluate import leaf_outcomes, may_fail
-from secateur.pruning.folding import fold
 from secateur.pruning.order import Boundary, Fronts, Order
 from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within

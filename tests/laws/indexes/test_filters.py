@@ -29,8 +29,8 @@ from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.bounds.outcomes import TRUE, survives
+from secateur.pruning.connectives import fold
 from secateur.pruning.evaluate import leaf_outcomes
-from secateur.pruning.folding import fold
 from secateur.pruning.predicate.bound import Leaf
 from secateur.pruning.predicate.bound_walks import leaves
 from secateur.pruning.predicate.nodes import Predicate
