@@ -15,6 +15,7 @@ import secateur as sec
 from secateur.io.spark.version import IS_3
 from tests.support.checks.laws import check_table
 from tests.support.enabled_session import enabled, pruning, require_same
+from tests.support.formats.iceberg_spark import metadata_file
 from tests.support.tables import WriteTable
 
 pytestmark = pytest.mark.skipif(not IS_3, reason="about Spark 3.5")
@@ -65,9 +66,7 @@ def numbers(iceberg: SparkSession) -> Iterator[str]:
 
 
 def test_scans_of_iceberg_are_pruned(iceberg: SparkSession, numbers: str) -> None:
-    location = iceberg.sql(f"SELECT file FROM {numbers}.metadata_log_entries ORDER BY timestamp DESC").first()
-    assert location is not None
-    sec.build_index(sec.open_table(location.file), spark=iceberg)
+    sec.build_index(sec.open_table(metadata_file(iceberg, numbers)), spark=iceberg)
     with enabled(iceberg) as session:
         query = f"SELECT id FROM {numbers} WHERE id = 7"
         require_same(session, query)
@@ -75,9 +74,7 @@ def test_scans_of_iceberg_are_pruned(iceberg: SparkSession, numbers: str) -> Non
 
 
 def test_a_plan_of_an_iceberg_table_is_read_by_iceberg(iceberg: SparkSession, numbers: str, tmp_path: Path) -> None:
-    location = iceberg.sql(f"SELECT file FROM {numbers}.metadata_log_entries ORDER BY timestamp DESC").first()
-    assert location is not None
-    plan = sec.prune(sec.open_table(location.file), "id = 7")
+    plan = sec.prune(sec.open_table(metadata_file(iceberg, numbers)), "id = 7")
     frame = plan.to_spark(iceberg, via="iceberg")
     iceberg.sql(f"INSERT INTO {numbers} VALUES (7)")
     assert [row.id for row in frame.collect()] == [7]

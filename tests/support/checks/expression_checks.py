@@ -6,7 +6,6 @@ import operator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +24,6 @@ from secateur.pruning.predicate.sql.parse import parse
 from secateur.pruning.rows.row_values import column
 from secateur.pruning.rows.truth import truth
 from secateur.values.kinds import kind_of
-
-if TYPE_CHECKING:
-    pass
-
 
 SINGLE = (TRUE, FALSE, NULL)
 

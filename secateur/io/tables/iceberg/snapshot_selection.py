@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as PyIcebergTable
@@ -13,9 +12,6 @@ from pyiceberg.table.snapshots import Snapshot
 from secateur.errors import (
     UnknownSnapshot,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

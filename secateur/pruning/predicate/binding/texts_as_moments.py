@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,9 +11,6 @@ from secateur.pruning.functions.types import LOCAL
 from secateur.pruning.predicate.binding.typed_constants import NoRule, constant_of
 from secateur.pruning.predicate.bound import Constant, Operand
 from secateur.pruning.predicate.nodes import Literal
-
-if TYPE_CHECKING:
-    pass
 
 _DATE, _MOMENT = "date", "timestamp"
 _TEXTS = {  # functions, and the type that Spark casts text to for each argument

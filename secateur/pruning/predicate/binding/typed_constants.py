@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,9 +16,6 @@ from secateur.pruning.predicate.bound import Constant
 from secateur.pruning.predicate.nodes import Literal
 from secateur.values.keys import Keys
 from secateur.values.kinds import Kind
-
-if TYPE_CHECKING:
-    pass
 
 _TYPES = {**{name.lower(): type_ for name, type_ in types.NAMED.items()}, "null": pa.null()}  # types of literals
 
