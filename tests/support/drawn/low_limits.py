@@ -28,7 +28,7 @@ LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
     "pruning.predicate.inverse": {"_MOST_STEADY": [0, 1], "_FAN_OUT": [2], "_PROBES": [2]},
     "pruning.predicate.value_lists": {"FEW": [0, 2]},
     "pruning.evaluate": {"CHUNK": [1, 5], "LEAST_CHUNK": [1], "FEW_PARTS": [0]},
-    "values": {"FEW_TIES": [1], "_MATRIX_BYTES": [1, 64]},
+    "values.keys": {"FEW_TIES": [1], "_MATRIX_BYTES": [1, 64]},
     "io.scan.late_materialization": {"FEW_ROWS": [0, 1000], "CELL": [1, 2], "LEAST_SHARE": [0, 1]},
     "io.scan.first_rows": {"PARTS": [1, 5], "SPARE_ROWS": [0, 1]},
     "io.scan.block_reader": {"BATCH_BYTES": [1, 100], "LEAST_PORTION": [1], "MOST_FILES": [1, 2]},
