@@ -238,16 +238,13 @@ class IndexMemory:
 
         return read
 
-    def size_classes(self, f: int, segment: int) -> np.ndarray:
-        """Return the size class of every block's filter in a segment. Raises IndexFault."""
+    def size_classes(self, f: int, segments: np.ndarray) -> list[np.ndarray | None]:
+        """Return the size class of every block's filter in the given segments; None where absent or unreadable."""
 
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
             return size_classes_of(arrays, self._block_count(segment), where)
 
-        (classes,) = self._of_filter(SIZE_CLASS, f, np.array([segment]), decode)
-        if classes is None:
-            raise IndexFault(f"{self.snapshot.segments.name[segment]}: the size classes of its filters cannot be read")
-        return classes
+        return self._of_filter(SIZE_CLASS, f, segments, decode)
 
     def postings(self, f: int, segments: np.ndarray) -> list[StoredPostings | None]:
         """Return the postings of a filter in the given segments; None where absent or unreadable."""

@@ -23,7 +23,7 @@ from secateur.index.container import checked_matrix
 from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.filters import probe
-from secateur.index.filters.bloom import bits_per_value, positions
+from secateur.index.filters.bloom import bits_per_value
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter, read_fragment
 from secateur.index.filters.bloom_matrix import (
     BloomMatrices,
@@ -34,7 +34,9 @@ from secateur.index.filters.hashing import hash_texts
 from secateur.index.filters.probe import columns_with
 from secateur.index.filters.size_class import NONE, native_class, own_class, shape_of
 from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matrices
+from secateur.index.read import matrix_columns
 from secateur.index.read.lookup import holders
+from secateur.index.read.matrix_columns import AskedHashes, MatrixReader, find_columns
 from secateur.pruning.report import Faults
 from tests.support.profiles import examples, takes_seconds
 from tests.support.stores.filter_files import (
@@ -464,26 +466,28 @@ class Version:
     def holders(
         self, values: Sequence[bytes], read: Callable[[str, Sequence[Range]], Sequence[bytes]]
     ) -> list[tuple[int, int]]:
-        """Segment and position of the blocks with a filter of their own values that may hold one of them."""
-        hashes, blocks, bloom_matrices = hash_texts(values), [], self.bloom_matrices
-        for m in range(len(bloom_matrices.size_class)):
-            shape = shape_of(int(bloom_matrices.size_class[m]))
-            if shape.encoding is not None:
-                continue
-            wanted = positions(hashes, shape.probes, shape.bits)
-            runs = np.flatnonzero((bloom_matrices.run_matrix == m) & (bloom_matrices.segment >= 0)).tolist()
-            columns = columns_with(bloom_matrices, m, wanted, (0, int(bloom_matrices.columns[m])), read).tolist()
-            for run in runs:
-                segment, begin = int(bloom_matrices.segment[run]), int(bloom_matrices.begin[run])
-                world, number = self.segments[segment]
-                members = np.flatnonzero(world.size_classes[number] == bloom_matrices.run_size_class[run]).tolist()
-                assert len(members) == bloom_matrices.count[run]
-                blocks += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
+        """Segment and position of the blocks that may hold one of the values; those with other filters may."""
+        bloom_matrices, blocks = self.bloom_matrices, []
+        asked = AskedHashes(hash_texts(values)[:, None], np.arange(len(values)))
+        runs = np.flatnonzero(bloom_matrices.segment >= 0)
+        reader = MatrixReader(bloom_matrices, runs, read, Faults(strict=True))
+        hits, known = find_columns(reader, lambda encoding: asked if encoding is None else None)
+        assert known[bloom_matrices.run_matrix[runs]].all()
+        columns = set(zip(hits.matrix.tolist(), hits.column.tolist(), strict=True))
+        for run in runs.tolist():
+            matrix, begin = int(bloom_matrices.run_matrix[run]), int(bloom_matrices.begin[run])
+            segment = int(bloom_matrices.segment[run])
+            world, number = self.segments[segment]
+            members = np.flatnonzero(world.size_classes[number] == bloom_matrices.run_size_class[run]).tolist()
+            assert len(members) == bloom_matrices.count[run]
+            blocks += [(segment, block) for i, block in enumerate(members) if (matrix, begin + i) in columns]
         return sorted(blocks)
 
     def expected(self, values: Sequence[bytes]) -> list[tuple[int, int]]:
         known = [(s, i, shape_of(size_class), bits) for s, i, size_class, bits in self.blocks() if bits is not None]
-        return [(s, i) for s, i, shape, bits in known if shape.encoding is None and _holds(bits, values, shape.probes)]
+        return [
+            (s, i) for s, i, shape, bits in known if shape.encoding is not None or _holds(bits, values, shape.probes)
+        ]
 
 
 def _holds(bits: bitarray, values: Sequence[bytes], probes: int) -> bool:
@@ -498,13 +502,14 @@ def some_values(data: st.DataObject, *worlds: World) -> list[bytes]:
 
 
 @examples(80)
-@given(worlds, st.data())
-def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> None:
-    """Exactly where the bits of a block's own filter say so: one value, some, or all that there are."""
+@given(worlds, st.data(), st.sampled_from([0, 8, 512]), st.sampled_from([0, 200, 1 << 22]))
+def test_values_are_found_where_they_are(world: World, data: st.DataObject, most_rows: int, most_bytes: int) -> None:
+    """Exactly where the bits of a block's own filter say so: one value, some, or all; matrices together or singly."""
     version = Version(world.bloom_matrices, [(world, i) for i in range(len(world.segments))])
-    for _ in range(3):
-        values = some_values(data, world)
-        assert version.holders(values, world.read) == version.expected(values)
+    with patch.multiple(matrix_columns, MOST_ROWS=most_rows, MOST_BYTES=most_bytes):
+        for _ in range(3):
+            values = some_values(data, world)
+            assert version.holders(values, world.read) == version.expected(values)
 
 
 def taken(version: Version, random: np.random.Generator) -> Version:
