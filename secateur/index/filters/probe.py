@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from secateur.index.container.checked_matrix import STRIP, Range, read_rows
+from secateur.index.filters.bands import ReadFile
 from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.packed_rows import rows_packed, unpack
@@ -27,18 +28,15 @@ SAMPLE = 1 << 10  # words sampled to estimate the share of bits set
 MOST_TOLD_APART = 1 << 18  # words with a bit left, over all alternatives
 ANY = -1  # stands for any alternative
 
-Alternatives = Sequence[np.ndarray] | np.ndarray  # per alternative, rows of a matrix that must all be set
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # alternatives, words, and the remaining bits of each word
-ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # reads ranges of a filter file
 
 
 def columns_with(
-    bloom_matrices: BloomMatrices, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], read: ReadFile
 ) -> np.ndarray:
     """Return the columns in [first, end) of a matrix that have a 1 in all rows of some alternative, ascending.
 
-    `alternatives` are arrays of row numbers; if all have one shape, they may be one two-dimensional array. Raises
-    IndexFault.
+    `alternatives` are row numbers: int64 of shape (alternatives, rows). Raises IndexFault.
     """
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64)
@@ -54,7 +52,7 @@ def columns_with(
 
 
 def columns_by_alternative(
-    bloom_matrices: BloomMatrices, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], read: ReadFile
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of :func:`columns_with`, ascending, once per alternative, and the alternatives; -1 means any.
 
@@ -105,13 +103,11 @@ def _stored_width(bloom_matrices: BloomMatrices, matrix: int, strips: range) -> 
     return min(strips.stop * STRIP, bloom_matrices.row_bytes(matrix)) - strips.start * STRIP
 
 
-def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
+def _batches(alternatives: np.ndarray, width: int) -> Sequence[np.ndarray]:
     """Return arrays of shape (alternatives, rows), each with about as many rows as may be held at once.
 
     Long lists share many rows of a small matrix: if all fit at once, no row is read twice.
     """
-    if not isinstance(alternatives, np.ndarray):
-        return [rows[None, :] for rows in alternatives]
     if len(sorted_distinct(alternatives.ravel())) * width <= MOST_READ:
         return [alternatives]
     step = max(1, MOST_READ // (width * max(alternatives.shape[1], 1)))
