@@ -36,7 +36,6 @@ from secateur.values.kinds import Kind, kind_of, ordered_kind, same_keys
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
 _NOTHING = np.zeros(0, np.int64)
 
-
 ZonesOf = Callable[[np.ndarray], Zones | None]  # zone maps of the question's column at blocks with these numbers
 
 

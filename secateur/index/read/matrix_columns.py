@@ -5,7 +5,7 @@ For a few values all matrices are read together; for many, or over many blocks, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -69,55 +69,61 @@ def find_columns(reader: MatrixReader, hashes_of: HashesOf) -> tuple[Hits, np.nd
 
     Of matrices that cannot be asked all columns are returned; of unreadable ones, whose fault is recorded, none.
     """
-    bloom_matrices = reader.bloom_matrices
-    known = np.zeros(len(bloom_matrices.size_class), bool)
-    parts: list[Hits] = []
-    together: list[_Asked] = []
-    singly: list[_Asked] = []
-    for matrices in _alike(bloom_matrices, sorted_distinct(bloom_matrices.run_matrix[reader.runs])):
-        with reader.faults.tolerated():
-            shape = shape_of(int(bloom_matrices.size_class[matrices[0]]))
-            of = hashes_of(shape.encoding)
-            if of is None:
-                parts.append(_all_columns(reader, matrices))
-                known[matrices] = True
-                continue
-            few = _are_few(bloom_matrices, matrices, of.hashes.size * shape.probes)
-            together += [_Asked(matrices[few], shape, of)] if few.any() else []
-            singly += [_Asked(matrices[~few], shape, of)] if not few.all() else []
-    if sum(len(asked.matrices) for asked in together) < LEAST_TOGETHER:
-        singly, together = [*singly, *together], []
+    asked, unasked = _questions(reader, hashes_of)
+    parts = [_all_columns(reader, matrices) for matrices in unasked]
+    few, many = _by_rows(reader.bloom_matrices, asked)
+    known = np.zeros(len(reader.bloom_matrices.size_class), bool)
     try:
-        parts += _together(reader, together)
+        parts += _together(reader, few)
     except IndexFault:  # read them one by one, so that only the unreadable ones are lost
-        singly, together = [*singly, *together], []
-    for asked in together:
-        known[asked.matrices] = True
-    for asked in singly:
-        for matrix in asked.matrices.tolist():
+        few, many = [], [*few, *many]
+    for matrices in (*unasked, *(one.matrices for one in few)):
+        known[matrices] = True
+    for one in many:
+        for matrix in one.matrices.tolist():
             with reader.faults.tolerated():
-                parts.append(_singly(reader, matrix, asked))
+                parts.append(_singly(reader, matrix, one))
                 known[matrix] = True
     return _joined(parts), known
+
+
+def _questions(reader: MatrixReader, hashes_of: HashesOf) -> tuple[list[_Asked], list[np.ndarray]]:
+    """Return what is asked of the matrices, and those that cannot be asked."""
+    bloom_matrices = reader.bloom_matrices
+    matrices = sorted_distinct(bloom_matrices.run_matrix[reader.runs])
+    family = families_of(bloom_matrices.size_class[matrices])
+    asked: list[_Asked] = []
+    unasked: list[np.ndarray] = []
+    for number in sorted_distinct(family).tolist():
+        alike = matrices[family == number]
+        shape = shape_of(int(bloom_matrices.size_class[alike[0]]))
+        with reader.faults.tolerated():
+            of = hashes_of(shape.encoding)
+            if of is None:
+                unasked.append(alike)
+            else:
+                asked.append(_Asked(alike, shape, of))
+    return asked, unasked
+
+
+def _by_rows(bloom_matrices: BloomMatrices, asked: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
+    """Return matrices of which few rows are read, together, and others."""
+    few: list[_Asked] = []
+    many: list[_Asked] = []
+    for one in asked:
+        rows = one.of.hashes.size * one.shape.probes
+        size = -(-bloom_matrices.columns[one.matrices] // 8) * rows
+        short = have_short_rows(bloom_matrices, one.matrices) & (np.cumsum(size) <= MOST_BYTES) & (rows <= MOST_ROWS)
+        few += [one._replace(matrices=one.matrices[short])] if short.any() else []
+        many += [one._replace(matrices=one.matrices[~short])] if not short.all() else []
+    if sum(len(one.matrices) for one in few) < LEAST_TOGETHER:
+        return [], [*few, *many]
+    return few, many
 
 
 def _joined(parts: Sequence[Hits]) -> Hits:
     nothing = np.zeros(0, np.int64)
     return Hits(*(np.concatenate(arrays) for arrays in zip(Hits(nothing, nothing, nothing), *parts, strict=True)))
-
-
-def _alike(bloom_matrices: BloomMatrices, matrices: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the matrices whose filters hash alike, together."""
-    family = families_of(bloom_matrices.size_class[matrices])
-    for number in sorted_distinct(family).tolist():
-        yield matrices[family == number]
-
-
-def _are_few(bloom_matrices: BloomMatrices, matrices: np.ndarray, rows: int) -> np.ndarray:
-    """Mark the matrices of which so many rows are read together: bool of shape (n,)."""
-    size = -(-bloom_matrices.columns[matrices] // 8) * rows
-    few: np.ndarray = have_short_rows(bloom_matrices, matrices) & (np.cumsum(size) <= MOST_BYTES) & (rows <= MOST_ROWS)
-    return few
 
 
 def _all_columns(reader: MatrixReader, matrices: np.ndarray) -> Hits:
