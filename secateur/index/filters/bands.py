@@ -6,9 +6,10 @@ value then needs some hundred rows of a few bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import xxhash
@@ -21,7 +22,33 @@ from secateur.integers import distinct_and_places
 NEAR = 1 << 12  # bytes between bands that are read with them: on a local disk they cost less than another call
 _HALF = 32  # bits of the second number of a key: rows are fewer than 2^27, and so are columns
 
-ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # reads ranges of a filter file
+Wanted = TypeVar("Wanted")
+Result = TypeVar("Result")
+
+
+class FilterFiles(Protocol):
+    """The filter files of an index."""
+
+    def read(self, name: str, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """Read ranges of a file. Raises IndexFault."""
+
+    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, in order, perhaps several at a time."""
+
+
+@dataclass(frozen=True)
+class FilesInTurn:
+    """Filter files that are read one after the other."""
+
+    read_many: Callable[[str, Sequence[Range]], Sequence[bytes]]
+
+    def read(self, name: str, ranges: Sequence[Range]) -> Sequence[bytes]:
+        """Read ranges of a file."""
+        return self.read_many(name, ranges)
+
+    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, in order."""
+        return [read(one) for one in wanted]
 
 
 class BitRows(NamedTuple):
@@ -46,7 +73,7 @@ def have_short_rows(bloom_matrices: BloomMatrices, matrices: np.ndarray) -> np.n
     return short
 
 
-def read_bit_rows(bloom_matrices: BloomMatrices, matrix: np.ndarray, row: np.ndarray, read: ReadFile) -> BitRows:
+def read_bit_rows(bloom_matrices: BloomMatrices, matrix: np.ndarray, row: np.ndarray, files: FilterFiles) -> BitRows:
     """Read the given rows of matrices with short rows, in any order: both arguments are int64 of shape (n,).
 
     Raises IndexFault.
@@ -57,7 +84,7 @@ def read_bit_rows(bloom_matrices: BloomMatrices, matrix: np.ndarray, row: np.nda
     packed, place = np.divmod(row - bloom_matrices.first_row[part], shape.together[part])
     band, within = np.divmod(packed, shape.band_rows[part])
     keys, which = distinct_and_places(part << _HALF | band)
-    data, begin = _read(bloom_matrices.file_name, _bands(bloom_matrices, keys >> _HALF, keys & (1 << _HALF) - 1), read)
+    data, begin = _read(bloom_matrices.file_name, _bands(bloom_matrices, keys >> _HALF, keys & (1 << _HALF) - 1), files)
     byte = begin[which] + within * shape.width[part]
     return BitRows(data, 8 * byte + place * bloom_matrices.columns[matrix])
 
@@ -72,7 +99,7 @@ def _bands(bloom_matrices: BloomMatrices, part: np.ndarray, number: np.ndarray) 
     return _Bands(bloom_matrices.file[part], at, at + size, seed)
 
 
-def _read(names: Sequence[str], bands: _Bands, read: ReadFile) -> tuple[np.ndarray, np.ndarray]:
+def _read(names: Sequence[str], bands: _Bands, files: FilterFiles) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of bands and others, and where each band begins in them. Raises IndexFault."""
     order = np.lexsort((bands.at, bands.file))
     file, at, end, seed = (array[order] for array in bands)
@@ -80,8 +107,8 @@ def _read(names: Sequence[str], bands: _Bands, read: ReadFile) -> tuple[np.ndarr
     starts = np.flatnonzero(far)  # of the bands that are read at once
     ends = np.maximum.reduceat(end, starts) if len(starts) else end
     sizes = ends - at[starts]
-    contents = _contents(names, zip(file[starts].tolist(), at[starts].tolist(), sizes.tolist(), strict=True), read)
-    joined = b"".join([*contents, b"\0"])
+    ranges = zip(file[starts].tolist(), at[starts].tolist(), sizes.tolist(), strict=True)
+    joined = b"".join([*_contents(names, ranges, files), b"\0"])
     before = np.cumsum(sizes) - sizes
     begin = (before - at[starts])[np.cumsum(far) - 1] + at
     _check(joined, begin, end - at, seed, (names[i] for i in file.tolist()))
@@ -90,10 +117,13 @@ def _read(names: Sequence[str], bands: _Bands, read: ReadFile) -> tuple[np.ndarr
     return np.frombuffer(joined, np.uint8), place
 
 
-def _contents(names: Sequence[str], ranges: Iterator[tuple[int, int, int]], read: ReadFile) -> Iterator[bytes]:
-    """Yield the bytes of ranges, each a file, an offset and a size, ordered by file. Raises IndexFault."""
-    for number, of_file in groupby(ranges, key=lambda range_: range_[0]):
-        yield from read(names[number], [(at, size) for _, at, size in of_file])
+def _contents(names: Sequence[str], ranges: Iterable[tuple[int, int, int]], files: FilterFiles) -> Iterator[bytes]:
+    """Return the bytes of ranges, each a file, an offset and a size, ordered by file. Raises IndexFault."""
+    wanted = [
+        (names[number], [(at, size) for _, at, size in of_file])
+        for number, of_file in groupby(ranges, key=lambda range_: range_[0])
+    ]
+    return chain.from_iterable(files.each(lambda file: files.read(*file), wanted))
 
 
 def _check(data: bytes, begin: np.ndarray, size: np.ndarray, seed: np.ndarray, names: Iterator[str]) -> None:

@@ -6,13 +6,14 @@ hardly any 64-bit word has a bit left; further rows are read only at the words t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from secateur.index.container.checked_matrix import STRIP, Range, read_rows
-from secateur.index.filters.bands import ReadFile
+from secateur.index.container.checked_matrix import STRIP, read_rows
+from secateur.index.filters.bands import FilterFiles
 from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.packed_rows import rows_packed, unpack
@@ -32,7 +33,7 @@ Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # alternatives, words, and the
 
 
 def columns_with(
-    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], files: FilterFiles
 ) -> np.ndarray:
     """Return the columns in [first, end) of a matrix that have a 1 in all rows of some alternative, ascending.
 
@@ -45,14 +46,14 @@ def columns_with(
     may_hold = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
         rows = sorted_distinct(batch.ravel())
-        bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(bloom_matrices, matrix, rows, strips, files).view(np.uint64)
         may_hold |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(may_hold.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
 
 
 def columns_by_alternative(
-    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], files: FilterFiles
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of :func:`columns_with`, ascending, once per alternative, and the alternatives; -1 means any.
 
@@ -65,7 +66,7 @@ def columns_by_alternative(
     hits, before, count = [], 0, 0
     for batch in _batches(alternatives, may_hold.nbytes):
         rows = sorted_distinct(batch.ravel())
-        bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(bloom_matrices, matrix, rows, strips, files).view(np.uint64)
         for which, word, left in _hits(bits, np.searchsorted(rows, batch)):
             np.bitwise_or.at(may_hold, word, left)
             count += len(word)
@@ -115,7 +116,7 @@ def _batches(alternatives: np.ndarray, width: int) -> Sequence[np.ndarray]:
 
 
 def matrix_rows(
-    bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray, strips: range, read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray, strips: range, files: FilterFiles
 ) -> np.ndarray:
     """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes), in whole words.
 
@@ -128,23 +129,22 @@ def matrix_rows(
     whole = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
     whole[:, width:] = 0
     result = whole[:, :width]
-    for part, (begin, stop) in enumerate(pairwise(cuts), first):
-        if begin < stop:
-            name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
-            rows_in_part = rows[begin:stop] - bloom_matrices.first_row[part]
-            stored, read_part = bloom_matrices.part(part), _reader(read, name)
-            if together == 1:
-                read_rows(stored, rows_in_part, read_part, name, strips, result[begin:stop])
-            else:
-                numbers, which = distinct_and_places(rows_in_part // together)
-                packed = read_rows(stored, numbers, read_part, name)
-                unpacked = unpack(packed[which], rows_in_part % together, columns)
-                result[begin:stop] = unpacked[:, strips.start * STRIP : strips.stop * STRIP]
+
+    def read_part(which: tuple[int, int, int]) -> None:
+        part, begin, stop = which
+        name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
+        rows_in_part, stored = rows[begin:stop] - bloom_matrices.first_row[part], bloom_matrices.part(part)
+        read = partial(files.read, name)
+        if together == 1:
+            read_rows(stored, rows_in_part, read, name, strips, result[begin:stop])
+        else:
+            numbers, which_row = distinct_and_places(rows_in_part // together)
+            unpacked = unpack(read_rows(stored, numbers, read, name)[which_row], rows_in_part % together, columns)
+            result[begin:stop] = unpacked[:, strips.start * STRIP : strips.stop * STRIP]
+
+    parts = [(part, begin, stop) for part, (begin, stop) in enumerate(pairwise(cuts), first) if begin < stop]
+    files.each(read_part, parts)
     return whole
-
-
-def _reader(read: ReadFile, name: str) -> Callable[[Sequence[Range]], Sequence[bytes]]:
-    return lambda ranges: read(name, ranges)
 
 
 def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:

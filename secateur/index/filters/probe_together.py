@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from secateur.index.filters.bands import BitRows, ReadFile, read_bit_rows
+from secateur.index.filters.bands import BitRows, FilterFiles, read_bit_rows
 from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import BloomMatrices
 
@@ -34,7 +34,7 @@ class Columns(NamedTuple):
     alternative: np.ndarray
 
 
-def columns_of_all(bloom_matrices: BloomMatrices, asked: Sequence[Probes], read: ReadFile) -> list[Columns]:
+def columns_of_all(bloom_matrices: BloomMatrices, asked: Sequence[Probes], files: FilterFiles) -> list[Columns]:
     """Return the columns that may hold an alternative, for each of the probes of matrices with short rows.
 
     Raises IndexFault.
@@ -42,7 +42,7 @@ def columns_of_all(bloom_matrices: BloomMatrices, asked: Sequence[Probes], read:
     nothing = np.zeros(0, np.int64)
     matrix = np.concatenate([nothing, *(np.repeat(probes.matrix, probes.rows[0].size) for probes in asked)])
     row = np.concatenate([nothing, *(probes.rows.ravel() for probes in asked)])
-    data, begin = read_bit_rows(bloom_matrices, matrix, row, read)
+    data, begin = read_bit_rows(bloom_matrices, matrix, row, files)
     cuts = np.cumsum([probes.rows.size for probes in asked])[:-1]
     return [
         _columns(bloom_matrices, probes.matrix, BitRows(data, of_probes.reshape(probes.rows.shape)))

@@ -63,7 +63,7 @@ def blocks_in_matrices(
     wanted = np.zeros(len(memory.groups.names) + 1, bool)  # the last entry is for runs without a segment
     wanted[segments] = True
     runs = np.flatnonzero(wanted[bloom_matrices.segment])
-    reader = MatrixReader(bloom_matrices, runs, memory.read_filter_file(bloom_matrices), memory.faults)
+    reader = MatrixReader(bloom_matrices, runs, memory.filter_files(bloom_matrices), memory.faults)
     hits, known = find_columns(reader, hashes_of)
     filters = _in_runs(bloom_matrices, runs, hits)
     begin = memory.groups.block_begin

@@ -34,7 +34,6 @@ from secateur.values.keys import keys_from
 from secateur.values.kinds import Kind, kind_of, ordered_kind, same_keys
 
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
-_NOTHING = np.zeros(0, np.int64)
 
 ZonesOf = Callable[[np.ndarray], Zones | None]  # zone maps of the question's column at blocks with these numbers
 
@@ -187,15 +186,17 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
     tables = memory.postings(f, segments)
     if all(table is None for table in tables):
         return None
-    numbers_of_segments = [_NOTHING]
-    for segment, table in zip(segments.tolist(), tables, strict=True):
+
+    def numbers(pair: tuple[int, StoredPostings | None]) -> np.ndarray:
+        segment, table = pair
         begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
-        numbers = np.arange(begin, end)
         with memory.faults.tolerated():
             if table is not None:
-                numbers = begin + np.flatnonzero(_probed(memory, segment, table, hashes))
-        numbers_of_segments.append(numbers)
-    return np.concatenate(numbers_of_segments)
+                return begin + np.flatnonzero(_probed(memory, segment, table, hashes))
+        return np.arange(begin, end)
+
+    pairs = list(zip(segments.tolist(), tables, strict=True))
+    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.each(numbers, pairs)])
 
 
 def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.filters import parquet_bloom
-from secateur.index.filters.bands import ReadFile, have_short_rows
+from secateur.index.filters.bands import FilterFiles, have_short_rows
 from secateur.index.filters.bloom import positions, positions_by_size
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.probe import ANY, columns_by_alternative, columns_with
@@ -52,7 +52,7 @@ class MatrixReader:
 
     bloom_matrices: BloomMatrices
     runs: np.ndarray
-    read: ReadFile
+    files: FilterFiles
     faults: Faults
 
 
@@ -150,7 +150,7 @@ def _together(reader: MatrixReader, asked: Sequence[_Asked]) -> list[Hits]:
     if not asked:
         return []
     probes = [Probes(one.matrices, _rows_by_size(reader.bloom_matrices, one)) for one in asked]
-    columns = columns_of_all(reader.bloom_matrices, probes, reader.read)
+    columns = columns_of_all(reader.bloom_matrices, probes, reader.files)
     return [_hits(*columns_of_one, one.of) for columns_of_one, one in zip(columns, asked, strict=True)]
 
 
@@ -182,8 +182,8 @@ def _singly(reader: MatrixReader, matrix: int, asked: _Asked) -> Hits:
     ends = int(bloom_matrices.begin[runs[0]]), int(bloom_matrices.begin[runs[-1]] + bloom_matrices.count[runs[-1]])
     rows = _rows(replace(asked.shape, bits=int(bloom_matrices.bits[matrix])), asked.of)
     if len(rows) == 1:
-        column = columns_with(bloom_matrices, matrix, rows, ends, reader.read)
+        column = columns_with(bloom_matrices, matrix, rows, ends, reader.files)
         alternative = np.zeros(len(column), np.int64)
     else:
-        column, alternative = columns_by_alternative(bloom_matrices, matrix, rows, ends, reader.read)
+        column, alternative = columns_by_alternative(bloom_matrices, matrix, rows, ends, reader.files)
     return _hits(np.full(len(column), matrix), column, alternative, asked.of)

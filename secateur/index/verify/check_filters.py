@@ -138,7 +138,7 @@ def _in_column(
     rows = np.unique(
         np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in alternatives if part is not None)])
     )
-    bytes_ = matrix_rows(bloom_matrices, matrix, rows, strips, memory.read_filter_file(bloom_matrices))
+    bytes_ = matrix_rows(bloom_matrices, matrix, rows, strips, memory.filter_files(bloom_matrices))
     bits = bytes_[:, column // 8 - strips.start * STRIP] >> (column % 8) & 1
     return np.array([part is None or _any(bits, rows, part) for part in alternatives], bool)
 

@@ -23,6 +23,7 @@ from secateur.index.container import checked_matrix
 from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.filters import probe
+from secateur.index.filters.bands import FilesInTurn
 from secateur.index.filters.bloom import bits_per_value
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter, read_fragment
 from secateur.index.filters.bloom_matrix import (
@@ -380,7 +381,7 @@ def test_columns_with_all_rows_of_some_alternative(
         n, k = data.draw(st.sampled_from([1, 1, 2, 7, 3000 if most_read > 1000 else 30])), data.draw(st.integers(1, 6))
         wanted = random.integers(0, 64, (n, k))
         first, end = sorted(data.draw(st.tuples(*2 * [st.integers(0, width)])))
-        columns = columns_with(rows.bloom_matrices, 0, wanted, (first, end), rows.read)
+        columns = columns_with(rows.bloom_matrices, 0, wanted, (first, end), FilesInTurn(rows.read))
     has_all = np.zeros(width, bool)
     for alternative in wanted:
         has_all |= rows.bits[alternative].all(axis=0)
@@ -397,7 +398,7 @@ def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
         return rows.read(name, wanted)
 
     bits = 8 * checked_matrix.STRIP
-    columns = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
+    columns = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), FilesInTurn(read))
     expected = np.flatnonzero(rows.bits[[3, 60]].all(axis=0))
     assert columns.tolist() == expected[(expected >= 3 * bits + 5) & (expected < 4 * bits)].tolist()
     assert [size for _, size in ranges] == [checked_matrix.STRIP + checked_matrix.CHECKSUM] * 2
@@ -414,14 +415,14 @@ def test_rows_that_many_values_share_are_read_once() -> None:
 
     wanted = np.random.default_rng(1).integers(0, 64, (5_000, 12))
     with patch.object(probe, "MOST_READ", 64 * 64):
-        columns_with(rows.bloom_matrices, 0, wanted, (0, 512), read)
+        columns_with(rows.bloom_matrices, 0, wanted, (0, 512), FilesInTurn(read))
     assert sum(size for _, size in ranges) == rows.bloom_matrices.part(0).nbytes
 
 
 def test_no_column_at_all() -> None:
     rows = random_rows(1, 128, 1.0, 1)
-    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (128, 128), rows.read).tolist() == []
-    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (0, 0), rows.read).tolist() == []
+    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (128, 128), FilesInTurn(rows.read)).tolist() == []
+    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (0, 0), FilesInTurn(rows.read)).tolist() == []
 
 
 @examples(60)
@@ -437,9 +438,9 @@ def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: in
         placed = rows.bloom_matrices.part(part)
         if row == part * 16 + (at - placed.at) // placed.stride:
             with pytest.raises(IndexFault, match=name):
-                columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
+                columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), FilesInTurn(rows.read))
         else:
-            columns = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
+            columns = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), FilesInTurn(rows.read))
             assert columns.tolist() == np.flatnonzero(rows.bits[row]).tolist()
 
 
@@ -468,7 +469,7 @@ class Version:
         bloom_matrices, blocks = self.bloom_matrices, []
         asked = AskedHashes(hash_texts(values)[:, None], np.arange(len(values)))
         runs = np.flatnonzero(bloom_matrices.segment >= 0)
-        reader = MatrixReader(bloom_matrices, runs, read, Faults(strict=True))
+        reader = MatrixReader(bloom_matrices, runs, FilesInTurn(read), Faults(strict=True))
         hits, known = find_columns(reader, lambda encoding: asked if encoding is None else None)
         assert known[bloom_matrices.run_matrix[runs]].all()
         columns = set(zip(hits.matrix.tolist(), hits.column.tolist(), strict=True))

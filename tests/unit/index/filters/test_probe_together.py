@@ -16,7 +16,7 @@ from secateur.errors import IndexFault
 from secateur.index.container import checked_matrix
 from secateur.index.container.checked_matrix import Range
 from secateur.index.filters import bands, probe_together
-from secateur.index.filters.bands import have_short_rows
+from secateur.index.filters.bands import FilesInTurn, have_short_rows
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.packed_rows import pack, row_bytes
 from secateur.index.filters.probe_together import Probes, columns_of_all
@@ -93,7 +93,7 @@ def test_columns_are_those_with_all_bits(
     matrices = matrices_of(seed, count, share, 60)
     asked = probes_of(matrices, np.random.default_rng(seed), alternatives, rows)
     with patch.object(probe_together, "GATHERED", limits[0]), patch.object(bands, "NEAR", limits[1]):
-        columns = columns_of_all(matrices.bloom_matrices, asked, matrices.read)
+        columns = columns_of_all(matrices.bloom_matrices, asked, FilesInTurn(matrices.read))
     for probes, of_probes in zip(asked, columns, strict=True):
         expected = [
             (m, column, alternative)
@@ -122,7 +122,7 @@ def test_c36_a_flipped_bit_is_a_fault_where_it_is_used(seed: int, at: int, bit: 
     data[place] ^= 1 << bit
     matrices.store.data[name] = bytes(data)
     with pytest.raises(IndexFault, match=name):
-        columns_of_all(matrices.bloom_matrices, asked, matrices.read)
+        columns_of_all(matrices.bloom_matrices, asked, FilesInTurn(matrices.read))
 
 
 def test_rows_of_several_strips_are_not_short() -> None:
