@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import xxhash
 
+from secateur.each import Result, Wanted, in_turn
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import CHECKSUM, STRIP, Range
 from secateur.index.filters.bloom_matrix import BloomMatrices
@@ -21,9 +22,6 @@ from secateur.integers import distinct_and_places
 
 NEAR = 1 << 12  # bytes between bands that are read with them: on a local disk they cost less than another call
 _HALF = 32  # bits of the second number of a key: rows are fewer than 2^27, and so are columns
-
-Wanted = TypeVar("Wanted")
-Result = TypeVar("Result")
 
 
 class FilterFiles(Protocol):
@@ -48,7 +46,7 @@ class FilesInTurn:
 
     def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
         """Return `read` of everything wanted, in order."""
-        return [read(one) for one in wanted]
+        return in_turn(read, wanted)
 
 
 class BitRows(NamedTuple):

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
+from secateur.each import Result, Wanted, at_once, in_turn
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Range
 from secateur.index.container.index_file import Place, as_it_lies, check, decode_chunk, encode_chunk
@@ -25,8 +26,6 @@ LEAST_SHARED = 16  # chunks; fewer are decoded in the calling thread
 WAITING = 16  # threads of one call that wait for files of an object store
 
 Arrays = list[np.ndarray]
-Wanted = TypeVar("Wanted")
-Result = TypeVar("Result")
 _COUNTING = Lock()  # several threads of a plan read
 
 
@@ -115,10 +114,7 @@ class ChunkReader:
 
         On an object store several threads wait for the files.
         """
-        if self.store.is_local or len(wanted) < 2:
-            return [read(one) for one in wanted]
-        with ThreadPoolExecutor(min(WAITING, len(wanted))) as threads:
-            return list(threads.map(read, wanted))
+        return in_turn(read, wanted) if self.store.is_local else at_once(read, wanted, WAITING)
 
     def read_bytes(self, parts: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """Return the bytes of parts of chunks that have their own checksum, or the fault of each part.
