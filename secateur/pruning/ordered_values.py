@@ -90,7 +90,7 @@ def _rows_within(column: Field, ranges: RangeSet, catalog: Catalog, blocks: Bloc
     segments = catalog.ordered(column, blocks)
     if not segments or sum(segment.most_within(ranges) for segment in segments) > MOST_ENTRIES:
         return None
-    parts = catalog.each(lambda segment: list(segment.entries(ranges)), segments)
+    parts = catalog.concurrently(lambda segment: list(segment.entries(ranges)), segments)
     entries = [*chain.from_iterable(parts)]
     block, row = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in entries)]) for i in (1, 2))
     known = known_blocks(segments, len(blocks))

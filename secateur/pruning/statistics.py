@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.each import Result, Wanted
+from secateur.concurrency import Result, Wanted
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
@@ -230,7 +230,7 @@ class Catalog(Protocol):
     def ordered(self, column: Field, blocks: Blocks) -> Sequence[OrderedSegment]:
         """Return the values of a column in some blocks, for the segments that keep them in order."""
 
-    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
         """Return `read` of everything wanted, in order, where each reads another file of the index."""
 
     def rows(self, question: Values | Ranges, blocks: Blocks) -> RowRanges | None:

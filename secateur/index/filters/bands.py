@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import xxhash
 
-from secateur.each import Result, Wanted, in_turn
+from secateur.concurrency import Result, Wanted, in_turn
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import CHECKSUM, STRIP, Range
 from secateur.index.filters.bloom_matrix import BloomMatrices
@@ -30,7 +30,7 @@ class FilterFiles(Protocol):
     def read(self, name: str, ranges: Sequence[Range]) -> Sequence[bytes]:
         """Read ranges of a file. Raises IndexFault."""
 
-    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
         """Return `read` of everything wanted, in order, perhaps several at a time."""
 
 
@@ -44,7 +44,7 @@ class FilesInTurn:
         """Read ranges of a file."""
         return self.read_many(name, ranges)
 
-    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
         """Return `read` of everything wanted, in order."""
         return in_turn(read, wanted)
 
@@ -121,7 +121,7 @@ def _contents(names: Sequence[str], ranges: Iterable[tuple[int, int, int]], file
         (names[number], [(at, size) for _, at, size in of_file])
         for number, of_file in groupby(ranges, key=lambda range_: range_[0])
     ]
-    return chain.from_iterable(files.each(lambda file: files.read(*file), wanted))
+    return chain.from_iterable(files.concurrently(lambda file: files.read(*file), wanted))
 
 
 def _check(data: bytes, begin: np.ndarray, size: np.ndarray, seed: np.ndarray, names: Iterator[str]) -> None:

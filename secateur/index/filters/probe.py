@@ -143,7 +143,7 @@ def matrix_rows(
             result[begin:stop] = unpacked[:, strips.start * STRIP : strips.stop * STRIP]
 
     parts = [(part, begin, stop) for part, (begin, stop) in enumerate(pairwise(cuts), first) if begin < stop]
-    files.each(read_part, parts)
+    files.concurrently(read_part, parts)
     return whole
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from secateur.each import Result, Wanted, at_once, in_turn
+from secateur.concurrency import Result, Wanted, at_once, in_turn
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Range
 from secateur.index.container.index_file import Place, as_it_lies, check, decode_chunk, encode_chunk
@@ -109,7 +109,7 @@ class ChunkReader:
             self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
 
-    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
         """Return `read` of everything wanted, in order, where each reads another file.
 
         On an object store several threads wait for the files.
@@ -201,9 +201,9 @@ class StoredFilters:
             raise IndexFault(f"{name}: a filter lies outside the file")
         return self.chunks.read_ranges(name, ranges)
 
-    def each(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
-        """Return `read` of everything wanted, as :meth:`ChunkReader.each` does."""
-        return self.chunks.each(read, wanted)
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, as :meth:`ChunkReader.concurrently` does."""
+        return self.chunks.concurrently(read, wanted)
 
 
 @cache

@@ -196,7 +196,7 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
         return np.arange(begin, end)
 
     pairs = list(zip(segments.tolist(), tables, strict=True))
-    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.each(numbers, pairs)])
+    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.concurrently(numbers, pairs)])
 
 
 def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:

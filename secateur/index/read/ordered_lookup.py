@@ -50,7 +50,7 @@ def blocks_within(memory: IndexMemory, question: Ranges, segments: np.ndarray) -
         return begin + np.flatnonzero(holds)
 
     pairs = list(zip(segments.tolist(), tables, strict=True))
-    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.each(numbers, pairs)])
+    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.concurrently(numbers, pairs)])
 
 
 def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_count: np.ndarray) -> RowRanges | None:
@@ -76,7 +76,7 @@ def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_
                 return _rows(stored, places, numbers[low:high] - begin[number], row_count[low:high], name)
         return whole_blocks(row_count[low:high])
 
-    return joined_ranges(memory.chunks.each(rows, list(zip(spans, tables, strict=True))))
+    return joined_ranges(memory.chunks.concurrently(rows, list(zip(spans, tables, strict=True))))
 
 
 def ordered_filter(memory: IndexMemory, column: Field) -> int | None:

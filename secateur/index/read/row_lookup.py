@@ -59,7 +59,7 @@ def rows_with(memory: IndexMemory, question: Values, numbers: np.ndarray, row_co
                 return asked.rows(stored, stored.lists, hashes)
         return whole_blocks(counts)
 
-    return joined_ranges(memory.chunks.each(rows, list(zip(spans, tables, strict=True))))
+    return joined_ranges(memory.chunks.concurrently(rows, list(zip(spans, tables, strict=True))))
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,7 @@ class _Count:
         def count(segment: OrderedSegment) -> int:
             return (self._in_doubt if id(segment) in by_ends else self._looked_at)(segment, blocks)
 
-        return sum(self.chosen.catalog.each(count, self.chosen.over(blocks)))
+        return sum(self.chosen.catalog.concurrently(count, self.chosen.over(blocks)))
 
     def _looked_at(self, segment: OrderedSegment, blocks: np.ndarray) -> int:
         return sum(len(entries.block) for entries in self.chosen.of(segment, blocks))
@@ -279,7 +279,7 @@ class _Distinct:
         return self.chosen.is_known & self.chosen.is_worth_it
 
     def over(self, blocks: np.ndarray) -> DistinctValues:
-        keys = self.chosen.catalog.each(partial(self._keys, blocks=blocks), self.chosen.over(blocks))
+        keys = self.chosen.catalog.concurrently(partial(self._keys, blocks=blocks), self.chosen.over(blocks))
         if not keys:
             return DistinctValues()
         together, type_ = concatenate(keys), self.aggregate.argument.type

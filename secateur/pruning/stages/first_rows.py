@@ -55,7 +55,7 @@ def prune_first_rows(query: Query, survivors: Survivors) -> Survivors:
         return survivors
     segments = query.catalog.ordered(column.field, blocks)
     groups = _groups(query, column, survivors) if segments else []
-    certain = query.catalog.each(partial(_certain, groups=groups, column=column, n=query.limit), segments)
+    certain = query.catalog.concurrently(partial(_certain, groups=groups, column=column, n=query.limit), segments)
     first = _first(certain, column, query.limit)
     if first is None:
         return survivors
@@ -185,7 +185,9 @@ def _rows(
         some = [part.segment for part in certain if looked_at[part.segment.positions].any()]
         if sum(segment.most_within(before) for segment in some) > MOST_ENTRIES:
             return None
-        for entries in chain.from_iterable(query.catalog.each(lambda segment: list(segment.entries(before)), some)):
+        for entries in chain.from_iterable(
+            query.catalog.concurrently(lambda segment: list(segment.entries(before)), some)
+        ):
             among = entries.take(looked_at[entries.block])
             block.append(among.block)
             row.append(among.row)
