@@ -49,6 +49,7 @@ from benchmarks.spark.first_query import first_query
 from benchmarks.spark.merge_sql import keys_spark
 from benchmarks.spark.metadata_sql import count_sql, limit_sql
 from benchmarks.spark.session_overhead import session_overhead
+from benchmarks.spark.source_lookup import lookup_source
 from benchmarks.spark.spark_scans import join_small_side, lookup_spark, scan_spark
 from benchmarks.tpch.tpch_needles import tpch_needles
 from benchmarks.tpch.tpch_pruning import tpch_pruning
@@ -120,6 +121,7 @@ WORKLOADS = (
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
+    Workload("lookup_source", 'the same by format("secateur"), beside a Python data source of one row', lookup_source),
     Workload("first_query", "the first query of a session in Spark, beside Spark alone", first_query),
     Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql, True),
     Workload("lookup_delta", "the same on Delta, by SQL and by a plan, beside Delta's own reader", lookup_delta, True),

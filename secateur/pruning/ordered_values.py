@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 
 import numpy as np
 
@@ -89,8 +90,9 @@ def _rows_within(column: Field, ranges: RangeSet, catalog: Catalog, blocks: Bloc
     segments = catalog.ordered(column, blocks)
     if not segments or sum(segment.most_within(ranges) for segment in segments) > MOST_ENTRIES:
         return None
-    parts = [entries for segment in segments for entries in segment.entries(ranges)]
-    block, row = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in (1, 2))
+    parts = catalog.concurrently(lambda segment: list(segment.entries(ranges)), segments)
+    entries = [*chain.from_iterable(parts)]
+    block, row = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in entries)]) for i in (1, 2))
     known = known_blocks(segments, len(blocks))
     return ExactRows(rows_of_blocks(block, row, blocks.row_count, ~known), known)
 

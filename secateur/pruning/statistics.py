@@ -7,13 +7,14 @@ makes both a value and a NULL possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from secateur.concurrency import Result, Wanted
 from secateur.pruning.bounds.rangeset import RangeSet
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.bound import Field
@@ -228,6 +229,9 @@ class Catalog(Protocol):
 
     def ordered(self, column: Field, blocks: Blocks) -> Sequence[OrderedSegment]:
         """Return the values of a column in some blocks, for the segments that keep them in order."""
+
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, in order, where each reads another file of the index."""
 
     def rows(self, question: Values | Ranges, blocks: Blocks) -> RowRanges | None:
         """Return the rows of some blocks that may hold what is asked for; None where no postings say it."""

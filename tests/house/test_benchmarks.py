@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 TINY = "0.002"
 IN_SPARK = [
     *("lookup_spark", "lookup_sql", "limit_sql", "count_sql", "topn_filtered", "session_overhead", "scan_spark"),
-    *("join_small_side", "first_query"),
+    *("join_small_side", "first_query", "lookup_source"),
 ]
 QUICK = ["lookup_sql", "count_sql"]  # of these
 OWN = {

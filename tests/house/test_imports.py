@@ -22,7 +22,13 @@ from tests.support.checks.package_modules import (
     modules,
 )
 
-LAYERS = ("arrays, errors, forks, integers, markup, ragged and values", "pruning", "index", "io", "the public face")
+LAYERS = (
+    "arrays, concurrency, errors, forks, integers, markup, ragged and values",
+    "pruning",
+    "index",
+    "io",
+    "the public face",
+)
 
 ICEBERG_ROOM, HUDI_ROOM = "iceberg", "hudi"
 MAY_OPEN_FILES = {"secateur.cli", "secateur.demo"}  # besides all of io

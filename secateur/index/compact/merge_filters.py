@@ -13,8 +13,9 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.compact.merge_segments import MergePlan
-from secateur.index.container.checked_matrix import Matrix, Range
+from secateur.index.container.checked_matrix import Matrix
 from secateur.index.file_names import build_of
+from secateur.index.filters.bands import FilesInTurn
 from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.packed_rows import row_bytes
@@ -119,12 +120,10 @@ class Gathering:
         """Return the bits of the moved columns in consecutive rows: uint8 of shape (n_rows, n_columns)."""
         distinct, which = np.unique(rows // move.times, return_inverse=True)
         strips = range(Matrix(0, 1, self.bloom_matrices.row_bytes(move.matrix), 0).strips)
-        packed = matrix_rows(self.bloom_matrices, move.matrix, distinct * move.times_before, strips, self._read)
+        files = FilesInTurn(self.store.read_many)
+        packed = matrix_rows(self.bloom_matrices, move.matrix, distinct * move.times_before, strips, files)
         bits = (packed[:, move.column >> 3] >> (move.column & 7).astype(np.uint8)) & 1
         return bits if len(distinct) == len(rows) else bits[which]
-
-    def _read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
-        return self.store.read_many(name, ranges)
 
 
 @dataclass(frozen=True)

@@ -93,18 +93,25 @@ def least_bytes(distinct: int, fpr: float) -> float:
 
 def positions(hashes: np.ndarray, probes: int, bits: int) -> np.ndarray:
     """Return the bit positions of every value: int64 of shape (n, probes)."""
-    section = bits // probes
     if len(hashes) <= FEW_HASHES:
-        places = hashes[:, None] * _MULTIPLIERS[:probes]
-        places >>= 32
-        places *= section
-        places >>= 32
-        return places.view(np.int64) + np.arange(0, bits, section)
+        of_size: np.ndarray = positions_by_size(hashes, probes, np.array([bits]))[0]
+        return of_size
+    section = bits // probes
     result = np.empty((len(hashes), probes), np.int64)
     for probe in range(probes):
         result[:, probe] = _places(hashes, probe, section)
         result[:, probe] += probe * section
     return result
+
+
+def positions_by_size(hashes: np.ndarray, probes: int, bits: np.ndarray) -> np.ndarray:
+    """Return the bit positions of every value in filters of several sizes: int64 of shape (sizes, n, probes)."""
+    section = (bits // probes)[:, None, None]
+    places = hashes[:, None] * _MULTIPLIERS[:probes]
+    places >>= 32
+    places = places * section.view(np.uint64)
+    places >>= 32
+    return places.view(np.int64) + section * np.arange(probes)
 
 
 def _places(hashes: np.ndarray, probe: int, section: int, into: np.ndarray | None = None) -> np.ndarray:

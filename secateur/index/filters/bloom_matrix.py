@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +27,16 @@ MOST_PARTS = 1 << 22  # limit for matrices and runs too; checked before constant
 _MATRIX = ("size_class", "columns")
 _PART = ("part_matrix", "first_row", "rows", "file", "at", "salt")
 _RUN = ("run_matrix", "segment", "run_size_class", "begin", "count")
+
+
+class PartShapes(NamedTuple):
+    """How the rows of parts lie in their files: int64 arrays over parts."""
+
+    together: np.ndarray  # rows of a packed row
+    width: np.ndarray  # bytes of a packed row
+    band_rows: np.ndarray  # packed rows of a band
+    stride: np.ndarray  # bytes of a band with its checksums
+    nbytes: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,20 @@ class BloomMatrices:
         """Return a part of a matrix, in its file."""
         columns = int(self.columns[self.part_matrix[number]])
         return part_matrix(int(self.at[number]), int(self.rows[number]), columns, salt_of(int(self.salt[number])))
+
+    @cached_property
+    def bits(self) -> np.ndarray:
+        """Bits of the filters of every matrix, int64."""
+        distinct, which = distinct_and_places(self.size_class)
+        return np.array([shape_of(size_class).bits for size_class in distinct.tolist()], np.int64)[which]
+
+    @cached_property
+    def part_shapes(self) -> PartShapes:
+        """How the rows of every part lie in its file."""
+        shapes = np.stack([self.rows, self.columns[self.part_matrix]], axis=1)
+        distinct, which = distinct_and_places(shapes)  # most parts share a few shapes
+        arrays = np.array([_part_shape(rows, columns) for rows, columns in distinct.tolist()], np.int64).reshape(-1, 5)
+        return PartShapes(*np.ascontiguousarray(arrays[which].T))
 
     def row_bytes(self, matrix: int) -> int:
         """Return the bytes of a row of a matrix in memory."""
@@ -128,6 +154,12 @@ def part_matrix(at: int, rows: int, columns: int, salt: int) -> Matrix:
     return Matrix(at, -(-rows // rows_packed(columns)), packed_bytes(columns), salt)
 
 
+def _part_shape(rows: int, columns: int) -> tuple[int, ...]:
+    """Return the fields of PartShapes."""
+    part = part_matrix(0, rows, columns, 0)
+    return rows_packed(columns), part.width, part.band_rows, part.stride, part.nbytes
+
+
 def no_bloom_matrices() -> BloomMatrices:
     """Return a table without matrices."""
     nothing = np.zeros(0, np.int64)
@@ -173,24 +205,11 @@ def _parts_fit(table: BloomMatrices) -> bool:
     rows = np.zeros(n, np.int64)
     np.add.at(rows, table.part_matrix, table.rows)
     ascending = not len(is_first) or bool((np.diff(table.part_matrix) >= 0).all())
-    if not (ascending and np.array_equal(table.first_row, due) and np.array_equal(rows, _bits(table.size_class))):
+    if not (ascending and np.array_equal(table.first_row, due) and np.array_equal(rows, table.bits)):
         return False
     if (table.first_row % together).any():
         return False
-    return bool((table.at + _part_bytes(table) <= table.file_size[table.file]).all())
-
-
-def _bits(size_classes: np.ndarray) -> np.ndarray:
-    """Return the bits of a filter of every size class, int64."""
-    distinct, which = distinct_and_places(size_classes)
-    return np.array([shape_of(size_class).bits for size_class in distinct.tolist()], np.int64)[which]
-
-
-def _part_bytes(table: BloomMatrices) -> np.ndarray:
-    """Return the bytes of every part in its file; most parts share a few shapes."""
-    shapes = np.stack([table.rows, table.columns[table.part_matrix]], axis=1)
-    distinct, which = distinct_and_places(shapes)
-    return np.array([part_matrix(0, rows, columns, 0).nbytes for rows, columns in distinct.tolist()], np.int64)[which]
+    return bool((table.at + table.part_shapes.nbytes <= table.file_size[table.file]).all())
 
 
 def _runs_fit(table: BloomMatrices, block_count: np.ndarray) -> bool:

@@ -6,12 +6,14 @@ hardly any 64-bit word has a bit left; further rows are read only at the words t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from secateur.index.container.checked_matrix import STRIP, Range, read_rows
+from secateur.index.container.checked_matrix import STRIP, read_rows
+from secateur.index.filters.bands import FilterFiles
 from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.packed_rows import rows_packed, unpack
@@ -27,18 +29,15 @@ SAMPLE = 1 << 10  # words sampled to estimate the share of bits set
 MOST_TOLD_APART = 1 << 18  # words with a bit left, over all alternatives
 ANY = -1  # stands for any alternative
 
-Alternatives = Sequence[np.ndarray] | np.ndarray  # per alternative, rows of a matrix that must all be set
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # alternatives, words, and the remaining bits of each word
-ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # reads ranges of a filter file
 
 
 def columns_with(
-    bloom_matrices: BloomMatrices, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], files: FilterFiles
 ) -> np.ndarray:
     """Return the columns in [first, end) of a matrix that have a 1 in all rows of some alternative, ascending.
 
-    `alternatives` are arrays of row numbers; if all have one shape, they may be one two-dimensional array. Raises
-    IndexFault.
+    `alternatives` are row numbers: int64 of shape (alternatives, rows). Raises IndexFault.
     """
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64)
@@ -47,14 +46,14 @@ def columns_with(
     may_hold = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
         rows = sorted_distinct(batch.ravel())
-        bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(bloom_matrices, matrix, rows, strips, files).view(np.uint64)
         may_hold |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(may_hold.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
 
 
 def columns_by_alternative(
-    bloom_matrices: BloomMatrices, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: np.ndarray, columns: tuple[int, int], files: FilterFiles
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of :func:`columns_with`, ascending, once per alternative, and the alternatives; -1 means any.
 
@@ -67,7 +66,7 @@ def columns_by_alternative(
     hits, before, count = [], 0, 0
     for batch in _batches(alternatives, may_hold.nbytes):
         rows = sorted_distinct(batch.ravel())
-        bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(bloom_matrices, matrix, rows, strips, files).view(np.uint64)
         for which, word, left in _hits(bits, np.searchsorted(rows, batch)):
             np.bitwise_or.at(may_hold, word, left)
             count += len(word)
@@ -105,13 +104,11 @@ def _stored_width(bloom_matrices: BloomMatrices, matrix: int, strips: range) -> 
     return min(strips.stop * STRIP, bloom_matrices.row_bytes(matrix)) - strips.start * STRIP
 
 
-def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
+def _batches(alternatives: np.ndarray, width: int) -> Sequence[np.ndarray]:
     """Return arrays of shape (alternatives, rows), each with about as many rows as may be held at once.
 
     Long lists share many rows of a small matrix: if all fit at once, no row is read twice.
     """
-    if not isinstance(alternatives, np.ndarray):
-        return [rows[None, :] for rows in alternatives]
     if len(sorted_distinct(alternatives.ravel())) * width <= MOST_READ:
         return [alternatives]
     step = max(1, MOST_READ // (width * max(alternatives.shape[1], 1)))
@@ -119,7 +116,7 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
 
 
 def matrix_rows(
-    bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray, strips: range, read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray, strips: range, files: FilterFiles
 ) -> np.ndarray:
     """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes), in whole words.
 
@@ -132,23 +129,22 @@ def matrix_rows(
     whole = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
     whole[:, width:] = 0
     result = whole[:, :width]
-    for part, (begin, stop) in enumerate(pairwise(cuts), first):
-        if begin < stop:
-            name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
-            rows_in_part = rows[begin:stop] - bloom_matrices.first_row[part]
-            stored, read_part = bloom_matrices.part(part), _reader(read, name)
-            if together == 1:
-                read_rows(stored, rows_in_part, read_part, name, strips, result[begin:stop])
-            else:
-                numbers, which = distinct_and_places(rows_in_part // together)
-                packed = read_rows(stored, numbers, read_part, name)
-                unpacked = unpack(packed[which], rows_in_part % together, columns)
-                result[begin:stop] = unpacked[:, strips.start * STRIP : strips.stop * STRIP]
+
+    def read_part(which: tuple[int, int, int]) -> None:
+        part, begin, stop = which
+        name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
+        rows_in_part, stored = rows[begin:stop] - bloom_matrices.first_row[part], bloom_matrices.part(part)
+        read = partial(files.read, name)
+        if together == 1:
+            read_rows(stored, rows_in_part, read, name, strips, result[begin:stop])
+        else:
+            numbers, which_row = distinct_and_places(rows_in_part // together)
+            unpacked = unpack(read_rows(stored, numbers, read, name)[which_row], rows_in_part % together, columns)
+            result[begin:stop] = unpacked[:, strips.start * STRIP : strips.stop * STRIP]
+
+    parts = [(part, begin, stop) for part, (begin, stop) in enumerate(pairwise(cuts), first) if begin < stop]
+    files.concurrently(read_part, parts)
     return whole
-
-
-def _reader(read: ReadFile, name: str) -> Callable[[Sequence[Range]], Sequence[bytes]]:
-    return lambda ranges: read(name, ranges)
 
 
 def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -51,6 +51,11 @@ def shape_of(size_class: int) -> FilterShape:
     return FilterShape(parquet_bloom.WORDS, 1 << log2_bits, encoding)
 
 
+def families_of(size_classes: np.ndarray) -> np.ndarray:
+    """Return numbers that are equal for filters that hash alike and differ in size alone: int64 of shape (n,)."""
+    return np.where(size_classes < _NATIVE, size_classes // _SIZES, -(size_classes // _NATIVE_SIZES))
+
+
 def are_valid(size_classes: np.ndarray) -> bool:
     """Whether these are size classes of filters: int64 of shape (n,)."""
     encoding, log2_bits = np.divmod(size_classes - _NATIVE, _NATIVE_SIZES)

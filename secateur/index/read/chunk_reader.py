@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
 
+from secateur.concurrency import Result, Wanted, at_once, in_turn
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Range
 from secateur.index.container.index_file import Place, as_it_lies, check, decode_chunk, encode_chunk
@@ -21,8 +23,10 @@ from secateur.pruning.report import Reads
 
 DECODERS = min(8, os.cpu_count() or 1)
 LEAST_SHARED = 16  # chunks; fewer are decoded in the calling thread
+WAITING = 16  # threads of one call that wait for files of an object store
 
 Arrays = list[np.ndarray]
+_COUNTING = Lock()  # several threads of a plan read
 
 
 class RangeCache(Protocol):
@@ -100,9 +104,17 @@ class ChunkReader:
 
     def read_ranges(self, segment: str, ranges: Sequence[Range]) -> list[bytes]:
         """Return the bytes of ranges of one segment file; the caller verifies their checksums. Raises IndexFault."""
-        self.reads.stored += len(ranges)
-        self.reads.stored_bytes += sum(size for _, size in ranges)
+        with _COUNTING:
+            self.reads.stored += len(ranges)
+            self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
+
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, in order, where each reads another file.
+
+        On an object store several threads wait for the files.
+        """
+        return in_turn(read, wanted) if self.store.is_local else at_once(read, wanted, WAITING)
 
     def read_bytes(self, parts: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """Return the bytes of parts of chunks that have their own checksum, or the fault of each part.
@@ -174,6 +186,24 @@ class ChunkReader:
     def _key(self, chunk: IndexChunk) -> str:
         place = chunk.place
         return f"{self.store.location}/{chunk.segment}:{place.at}+{place.size}#{place.crc}"
+
+
+@dataclass(frozen=True)
+class StoredFilters:
+    """Filter files of a store, each with the size that it is known to have."""
+
+    chunks: ChunkReader
+    sizes: Mapping[str, int]
+
+    def read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
+        """Read ranges of a file. Raises IndexFault."""
+        if any(at + count > self.sizes[name] for at, count in ranges):
+            raise IndexFault(f"{name}: a filter lies outside the file")
+        return self.chunks.read_ranges(name, ranges)
+
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, as :meth:`ChunkReader.concurrently` does."""
+        return self.chunks.concurrently(read, wanted)
 
 
 @cache

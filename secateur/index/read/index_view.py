@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from secateur.concurrency import Result, Wanted
 from secateur.index.model import ORDERED, BlockTable
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, is_survivor, uncovered
@@ -245,6 +246,10 @@ class IndexView:
         indexed = int(np.searchsorted(blocks.numbers, self.total))
         numbers, row_count = blocks.numbers[:indexed], blocks.row_count[:indexed]
         return segment_values(self.memory, stored, numbers, row_count, self.coverage.complete)
+
+    def concurrently(self, read: Callable[[Wanted], Result], wanted: Sequence[Wanted]) -> list[Result]:
+        """Return `read` of everything wanted, as :meth:`ChunkReader.concurrently` does."""
+        return self.memory.chunks.concurrently(read, wanted)
 
     def _zones_of(self, question: Question) -> ZonesOf:
         return lambda numbers: OpenedBlocks(self, numbers).zones(question.column)

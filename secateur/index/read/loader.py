@@ -14,12 +14,12 @@ from typing import TypeVar
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.container.checked_matrix import Range
 from secateur.index.container.index_file import Place, array_begin
+from secateur.index.filters.bands import FilterFiles
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.model import Filter, Store
 from secateur.index.naming import BY_NAME, ColumnNaming
-from secateur.index.read.chunk_reader import Arrays, ChunkReader, IndexChunk
+from secateur.index.read.chunk_reader import Arrays, ChunkReader, IndexChunk, StoredFilters
 from secateur.index.read.group_arrays import ResidentBlocks, ResidentZones, SegmentGroups, segment_groups
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.segment_file import (
@@ -227,27 +227,18 @@ class IndexMemory:
             return self.snapshot.bloom_matrices(f)
         return None
 
-    def read_filter_file(self, bloom_matrices: BloomMatrices) -> Callable[[str, Sequence[Range]], Sequence[bytes]]:
-        """Return a function that reads ranges of the files of bloom matrices."""
+    def filter_files(self, bloom_matrices: BloomMatrices) -> FilterFiles:
+        """Return the files of bloom matrices."""
         sizes = dict(zip(bloom_matrices.file_name, bloom_matrices.file_size.tolist(), strict=True))
+        return StoredFilters(self.chunks, sizes)
 
-        def read(name: str, ranges: Sequence[Range]) -> list[bytes]:
-            if any(at + count > sizes[name] for at, count in ranges):
-                raise IndexFault(f"{name}: a filter lies outside the file")
-            return self.chunks.read_ranges(name, ranges)
-
-        return read
-
-    def size_classes(self, f: int, segment: int) -> np.ndarray:
-        """Return the size class of every block's filter in a segment. Raises IndexFault."""
+    def size_classes(self, f: int, segments: np.ndarray) -> list[np.ndarray | None]:
+        """Return the size class of every block's filter in the given segments; None where absent or unreadable."""
 
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
             return size_classes_of(arrays, self._block_count(segment), where)
 
-        (classes,) = self._of_filter(SIZE_CLASS, f, np.array([segment]), decode)
-        if classes is None:
-            raise IndexFault(f"{self.snapshot.segments.name[segment]}: the size classes of its filters cannot be read")
-        return classes
+        return self._of_filter(SIZE_CLASS, f, segments, decode)
 
     def postings(self, f: int, segments: np.ndarray) -> list[StoredPostings | None]:
         """Return the postings of a filter in the given segments; None where absent or unreadable."""

@@ -10,28 +10,23 @@ map.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
-from secateur.errors import IndexFault
 from secateur.index.filters import parquet_bloom
-from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.hashing import hash_keys
 from secateur.index.filters.ngrams import grams_within, hash_parts, token_key
 from secateur.index.filters.postings import blocks_with
-from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by_alternative, columns_with
-from secateur.index.filters.size_class import NONE, FilterShape, shape_of
+from secateur.index.filters.probe import ANY
 from secateur.index.model import BLOOM, NGRAM, ORDERED, POSTINGS, TOKEN, Filter
+from secateur.index.read.bloom_lookup import CandidateBlocks, any_value, blocks_in_matrices
 from secateur.index.read.loader import IndexMemory
+from secateur.index.read.matrix_columns import AskedHashes
 from secateur.index.read.ordered_lookup import blocks_within
 from secateur.index.read.posting_rows import posting_rows
 from secateur.index.segments.segment_file import StoredPostings
-from secateur.integers import distinct_and_places, in_all, sorted_distinct
+from secateur.integers import distinct_and_places, in_all
 from secateur.pruning.bounds.zones import Zones
 from secateur.pruning.predicate.patterns.substrings import Substring, fold, tokens_within
 from secateur.pruning.questions import FilterHits, Question, Ranges, Texts, Values
@@ -39,17 +34,7 @@ from secateur.values.keys import keys_from
 from secateur.values.kinds import Kind, kind_of, ordered_kind, same_keys
 
 MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
-_NOTHING = np.zeros(0, np.int64)
 
-
-class AskedRows(NamedTuple):
-    """Matrix rows that must all be set for a value, and the value of each such alternative."""
-
-    alternatives: Alternatives
-    value: np.ndarray
-
-
-RowsOf = Callable[[FilterShape], AskedRows | None]  # of filters -> rows; None: all pass
 ZonesOf = Callable[[np.ndarray], Zones | None]  # zone maps of the question's column at blocks with these numbers
 
 
@@ -90,18 +75,6 @@ def _asked(memory: IndexMemory, f: int, question: Values | Texts, segments: np.n
             return _with_values(memory, f, question, segments)
         case Texts():
             return _with_texts(memory, f, question, segments)
-
-
-@dataclass(frozen=True)
-class CandidateBlocks:
-    """Blocks that may hold one of several values, ascending, one entry per value; `value` is its position, or ANY."""
-
-    numbers: np.ndarray
-    value: np.ndarray
-
-
-def _any_value(numbers: np.ndarray) -> CandidateBlocks:
-    return CandidateBlocks(numbers, np.full(len(numbers), ANY))
 
 
 def _within_zones(candidates: CandidateBlocks, question: Values | Texts, zones_of: ZonesOf) -> np.ndarray:
@@ -148,22 +121,19 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
     hashes = hash_keys(keys, kind)
     if memory.snapshot.filters[f].kind == POSTINGS:
         exact = _in_postings(memory, f, hashes, segments)
-        return None if exact is None else _any_value(exact)
+        return None if exact is None else any_value(exact)
 
-    @cache
-    def native_hashes(encoding: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def hashes_of(encoding: int | None) -> AskedHashes | None:
+        if encoding is None:
+            return AskedHashes(hashes[:, None], np.arange(len(keys)))
         forms = [parquet_bloom.hashes_of(key, question.type, parquet_bloom.encoding_of_code(encoding)) for key in keys]
         known = [form for form in forms if form is not None]
-        values = np.repeat(np.arange(len(known)), [len(form) for form in known])
-        return (np.array(list(chain.from_iterable(known)), np.uint64), values) if len(known) == len(forms) else None
+        if len(known) < len(forms):
+            return None
+        native = np.array(list(chain.from_iterable(known)), np.uint64)
+        return AskedHashes(native[:, None], np.repeat(np.arange(len(known)), [len(form) for form in known]))
 
-    def rows_of(shape: FilterShape) -> AskedRows | None:
-        if shape.encoding is None:
-            return AskedRows(positions(hashes, shape.probes, shape.bits), np.arange(len(keys)))
-        native = native_hashes(shape.encoding)
-        return None if native is None else AskedRows(parquet_bloom.positions(native[0], shape.bits), native[1])
-
-    return _in_bloom_matrices(memory, f, rows_of, segments)
+    return blocks_in_matrices(memory, f, hashes_of, segments)
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
@@ -185,13 +155,11 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     parts = [parts_to_look_up(filter_, alternative, question.tokens) for alternative in question.alternatives]
     if not all(parts):
         return None
-    hashes = [hash_parts(keys, grams=filter_.kind == NGRAM) for keys in parts]
-
-    def rows_of(shape: FilterShape) -> AskedRows:
-        rows = [sorted_distinct(positions(of_text, shape.probes, shape.bits).ravel()) for of_text in hashes]
-        return AskedRows(rows, np.arange(len(rows)))
-
-    return _in_bloom_matrices(memory, f, rows_of, segments)
+    most = max(map(len, parts), default=1)
+    same = [[*keys, *[keys[0]] * (most - len(keys))] for keys in parts]  # to ask the same twice changes no answer
+    hashes = hash_parts(list(chain.from_iterable(same)), grams=filter_.kind == NGRAM).reshape(len(parts), most)
+    asked = AskedHashes(hashes, np.arange(len(parts)))
+    return blocks_in_matrices(memory, f, lambda _: asked, segments)
 
 
 def parts_to_look_up(filter_: Filter, substrings: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
@@ -210,109 +178,6 @@ def parts_to_look_up(filter_: Filter, substrings: Sequence[Substring], tokens: S
     return distinct[:: -(-len(distinct) // MOST_PARTS) or 1]
 
 
-# ---- bloom matrices --------------------------------------------------------------------------------------------------
-
-
-def _in_bloom_matrices(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> CandidateBlocks | None:
-    """Return the blocks whose filters have all bits of some alternative."""
-    bloom_matrices = memory.bloom_matrices(f)
-    if bloom_matrices is None:
-        return None
-    wanted = np.zeros(len(memory.groups.names) + 1, bool)  # the last entry is for runs without a segment
-    wanted[segments] = True
-    runs = np.flatnonzero(wanted[bloom_matrices.segment])
-    known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
-    candidates: list[CandidateBlocks] = []
-    for matrix in sorted_distinct(bloom_matrices.run_matrix[runs]).tolist():
-        of_matrix = runs[bloom_matrices.run_matrix[runs] == matrix]
-        with memory.faults.tolerated():
-            candidates.append(_in_matrix(memory, f, bloom_matrices, matrix, of_matrix, rows_of))
-            np.add.at(known, bloom_matrices.segment[of_matrix], bloom_matrices.count[of_matrix])
-    counts = np.diff(memory.groups.block_begin)
-    partly = segments[known[segments] < counts[segments]]
-    unknown = (_without_filter(memory, f, bloom_matrices, segment, int(known[segment])) for segment in partly.tolist())
-    joined = _joined([*candidates, *map(_any_value, unknown)])
-    order = np.argsort(joined.numbers, kind="stable")
-    return CandidateBlocks(joined.numbers[order], joined.value[order])
-
-
-def _joined(parts: Sequence[CandidateBlocks]) -> CandidateBlocks:
-    """Concatenate candidates, in no order."""
-    if len(parts) == 1:
-        return parts[0]
-    numbers = np.concatenate([_NOTHING, *(part.numbers for part in parts)])
-    return CandidateBlocks(numbers, np.concatenate([_NOTHING, *(part.value for part in parts)]))
-
-
-def _in_matrix(
-    memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, runs: np.ndarray, rows_of: RowsOf
-) -> CandidateBlocks:
-    """Return the matching blocks of some runs of a matrix, in no order. Raises IndexFault."""
-    asked = rows_of(shape_of(int(bloom_matrices.size_class[matrix])))
-    begin, count = bloom_matrices.begin[runs], bloom_matrices.count[runs]
-    ends = int(begin[0]), int(begin[-1] + count[-1])
-    if asked is None:
-        columns = np.concatenate([np.arange(b, b + c) for b, c in zip(begin.tolist(), count.tolist(), strict=True)])
-        value = np.full(len(columns), ANY)
-    else:
-        columns, value = _columns(bloom_matrices, matrix, asked, ends, memory.read_filter_file(bloom_matrices))
-    at = np.searchsorted(begin, columns, side="right") - 1
-    within = columns - begin[at]
-    inside = (at >= 0) & (within < count[at])
-    return _numbers(memory, f, bloom_matrices, runs[at[inside]], within[inside], value[inside])
-
-
-def _columns(
-    bloom_matrices: BloomMatrices, matrix: int, asked: AskedRows, ends: tuple[int, int], read: ReadFile
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns that may hold a value, and which value. Raises IndexFault."""
-    if not len(asked.alternatives):
-        return _NOTHING, _NOTHING
-    if len(asked.alternatives) == 1:  # for a single value the zone maps decide later anyway
-        columns = columns_with(bloom_matrices, matrix, asked.alternatives, ends, read)
-        return columns, np.full(len(columns), ANY)
-    columns, alternative = columns_by_alternative(bloom_matrices, matrix, asked.alternatives, ends, read)
-    return columns, np.where(alternative == ANY, ANY, asked.value[alternative])
-
-
-def _numbers(
-    memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, runs: np.ndarray, within: np.ndarray, value: np.ndarray
-) -> CandidateBlocks:
-    """Return block numbers by run and place in it; all blocks of a segment whose size classes cannot be read."""
-    segment = bloom_matrices.segment[runs]
-    begin = memory.groups.block_begin
-    mixed = bloom_matrices.count[runs] != np.diff(begin)[segment]  # runs that do not cover all blocks of their segments
-    all_candidates = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
-    for run in sorted_distinct(runs[mixed]).tolist():
-        segment_of_run, of_run = int(bloom_matrices.segment[run]), runs == run
-        candidates = _any_value(np.arange(begin[segment_of_run], begin[segment_of_run + 1]))
-        with memory.faults.tolerated():
-            candidates = CandidateBlocks(
-                candidates.numbers[_members(memory, f, bloom_matrices, run)[within[of_run]]], value[of_run]
-            )
-        all_candidates.append(candidates)
-    return _joined(all_candidates)
-
-
-def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: int) -> np.ndarray:
-    """Return the blocks of a run, as positions in its segment. Raises IndexFault."""
-    segment = int(bloom_matrices.segment[run])
-    members = np.flatnonzero(memory.size_classes(f, segment) == bloom_matrices.run_size_class[run])
-    if len(members) != bloom_matrices.count[run]:
-        name = memory.groups.names[segment]
-        raise IndexFault(f"{name}: the size classes of its filters are not those of the snapshot")
-    return members
-
-
-def _without_filter(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, segment: int, known: int) -> np.ndarray:
-    """Return the blocks of a segment without a filter; all of its blocks if one of its filters could not be asked."""
-    begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
-    if known and known == int(bloom_matrices.count[bloom_matrices.segment == segment].sum()):
-        with memory.faults.tolerated():
-            return begin + np.flatnonzero(memory.size_classes(f, segment) == NONE)
-    return np.arange(begin, end)
-
-
 # ---- postings --------------------------------------------------------------------------------------------------------
 
 
@@ -321,15 +186,17 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
     tables = memory.postings(f, segments)
     if all(table is None for table in tables):
         return None
-    numbers_of_segments = [_NOTHING]
-    for segment, table in zip(segments.tolist(), tables, strict=True):
+
+    def numbers(pair: tuple[int, StoredPostings | None]) -> np.ndarray:
+        segment, table = pair
         begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
-        numbers = np.arange(begin, end)
         with memory.faults.tolerated():
             if table is not None:
-                numbers = begin + np.flatnonzero(_probed(memory, segment, table, hashes))
-        numbers_of_segments.append(numbers)
-    return np.concatenate(numbers_of_segments)
+                return begin + np.flatnonzero(_probed(memory, segment, table, hashes))
+        return np.arange(begin, end)
+
+    pairs = list(zip(segments.tolist(), tables, strict=True))
+    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.concurrently(numbers, pairs)])
 
 
 def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:

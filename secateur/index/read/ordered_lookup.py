@@ -36,8 +36,9 @@ def blocks_within(memory: IndexMemory, question: Ranges, segments: np.ndarray) -
     tables = [] if f is None else memory.ordered(f, segments)
     if all(table is None for table in tables):
         return None
-    numbers = [np.zeros(0, np.int64)]
-    for segment, stored in zip(segments.tolist(), tables, strict=True):
+
+    def numbers(pair: tuple[int, StoredOrdered | None]) -> np.ndarray:
+        segment, stored = pair
         begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
         holds = np.ones(end - begin, bool)
         with memory.faults.tolerated():
@@ -46,8 +47,10 @@ def blocks_within(memory: IndexMemory, question: Ranges, segments: np.ndarray) -
                 holds[:] = False
                 holds[places[0]] = True
                 holds[stored.table.unknown] = True
-        numbers.append(begin + np.flatnonzero(holds))
-    return np.concatenate(numbers)
+        return begin + np.flatnonzero(holds)
+
+    pairs = list(zip(segments.tolist(), tables, strict=True))
+    return np.concatenate([np.zeros(0, np.int64), *memory.chunks.concurrently(numbers, pairs)])
 
 
 def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_count: np.ndarray) -> RowRanges | None:
@@ -59,21 +62,21 @@ def rows_within(memory: IndexMemory, question: Ranges, numbers: np.ndarray, row_
     segment = np.searchsorted(begin, numbers, "right") - 1
     first, last = runs_of(segment[1:] != segment[:-1], len(segment))
     segments = segment[first]
-    spans = zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True)
+    spans = list(zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True))
     tables = memory.ordered(f, segments)
     if all(table is None for table in tables):
         return None
-    parts = []
-    for (number, low, high), stored in zip(spans, tables, strict=True):
-        of_segment = whole_blocks(row_count[low:high])
+
+    def rows(pair: tuple[tuple[int, int, int], StoredOrdered | None]) -> RowRanges:
+        (number, low, high), stored = pair
         with memory.faults.tolerated():
             name = memory.groups.names[number]
             places = None if stored is None else _places(memory, name, stored, question)
             if stored is not None and places is not None:
-                within = numbers[low:high] - begin[number]
-                of_segment = _rows(stored, places, within, row_count[low:high], name)
-        parts.append(of_segment)
-    return joined_ranges(parts)
+                return _rows(stored, places, numbers[low:high] - begin[number], row_count[low:high], name)
+        return whole_blocks(row_count[low:high])
+
+    return joined_ranges(memory.chunks.concurrently(rows, list(zip(spans, tables, strict=True))))
 
 
 def ordered_filter(memory: IndexMemory, column: Field) -> int | None:

@@ -45,20 +45,21 @@ def rows_with(memory: IndexMemory, question: Values, numbers: np.ndarray, row_co
     segment = np.searchsorted(begin, numbers, "right") - 1
     first, last = runs_of(segment[1:] != segment[:-1], len(segment))
     segments = segment[first]
-    spans = zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True)
+    spans = list(zip(segments.tolist(), first.tolist(), (last + 1).tolist(), strict=True))
     tables = memory.postings(f, segments)
     if all(table is None or table.lists is None for table in tables):
         return None
-    parts = []
-    for (number, low, high), stored in zip(spans, tables, strict=True):
+
+    def rows(pair: tuple[tuple[int, int, int], StoredPostings | None]) -> RowRanges:
+        (number, low, high), stored = pair
         counts = row_count[low:high]
-        of_segment = whole_blocks(counts)
         with memory.faults.tolerated():
             if stored is not None and stored.lists is not None:
                 asked = _Asked(memory, memory.groups.names[number], numbers[low:high] - begin[number], counts)
-                of_segment = asked.rows(stored, stored.lists, hashes)
-        parts.append(of_segment)
-    return joined_ranges(parts)
+                return asked.rows(stored, stored.lists, hashes)
+        return whole_blocks(counts)
+
+    return joined_ranges(memory.chunks.concurrently(rows, list(zip(spans, tables, strict=True))))
 
 
 @dataclass(frozen=True)

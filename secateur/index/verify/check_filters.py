@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.errors import IndexFault
 from secateur.index.build.column_sketch import elements
 from secateur.index.container.checked_matrix import STRIP, read_rows
 from secateur.index.filters import parquet_bloom
@@ -119,7 +120,10 @@ def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: in
     total = int(memory.snapshot.segments.block_count[segment])
     if bloom_matrices.count[run] == total:
         return np.arange(total)
-    return np.flatnonzero(memory.size_classes(f, segment) == bloom_matrices.run_size_class[run])
+    (classes,) = memory.size_classes(f, np.array([segment]))
+    if classes is None:
+        raise IndexFault(f"{memory.groups.names[segment]}: the size classes of its filters cannot be read")
+    return np.flatnonzero(classes == bloom_matrices.run_size_class[run])
 
 
 def _in_column(
@@ -134,7 +138,7 @@ def _in_column(
     rows = np.unique(
         np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in alternatives if part is not None)])
     )
-    bytes_ = matrix_rows(bloom_matrices, matrix, rows, strips, memory.read_filter_file(bloom_matrices))
+    bytes_ = matrix_rows(bloom_matrices, matrix, rows, strips, memory.filter_files(bloom_matrices))
     bits = bytes_[:, column // 8 - strips.start * STRIP] >> (column % 8) & 1
     return np.array([part is None or _any(bits, rows, part) for part in alternatives], bool)
 

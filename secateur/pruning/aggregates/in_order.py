@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -128,7 +128,7 @@ class Doubts:
         segments = self._segments(column)
         if not segments or (rest is not None and rows is None):
             return None
-        chosen = _Chosen(segments, ranges, rows, self.blocks.row_count, wanted)
+        chosen = _Chosen(self.catalog, segments, ranges, rows, self.blocks.row_count, wanted)
         match aggregate.function:
             case "min" | "max":
                 return _Extreme(aggregate, chosen)
@@ -181,6 +181,7 @@ class _LeftToReading(Exception):
 class _Chosen:
     """The entries of some segments that count: of values in some ranges, and of chosen rows."""
 
+    catalog: Catalog
     segments: Sequence[OrderedSegment]
     ranges: RangeSet
     rows: ExactRows | None  # None: all rows
@@ -244,10 +245,11 @@ class _Count:
 
     def over(self, blocks: np.ndarray) -> int:
         by_ends = {id(segment) for segment in self._by_ends}
-        return sum(
-            self._in_doubt(segment, blocks) if id(segment) in by_ends else self._looked_at(segment, blocks)
-            for segment in self.chosen.over(blocks)
-        )
+
+        def count(segment: OrderedSegment) -> int:
+            return (self._in_doubt if id(segment) in by_ends else self._looked_at)(segment, blocks)
+
+        return sum(self.chosen.catalog.concurrently(count, self.chosen.over(blocks)))
 
     def _looked_at(self, segment: OrderedSegment, blocks: np.ndarray) -> int:
         return sum(len(entries.block) for entries in self.chosen.of(segment, blocks))
@@ -277,7 +279,7 @@ class _Distinct:
         return self.chosen.is_known & self.chosen.is_worth_it
 
     def over(self, blocks: np.ndarray) -> DistinctValues:
-        keys = [self._keys(segment, blocks) for segment in self.chosen.over(blocks)]
+        keys = self.chosen.catalog.concurrently(partial(self._keys, blocks=blocks), self.chosen.over(blocks))
         if not keys:
             return DistinctValues()
         together, type_ = concatenate(keys), self.aggregate.argument.type

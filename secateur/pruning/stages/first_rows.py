@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -53,7 +55,7 @@ def prune_first_rows(query: Query, survivors: Survivors) -> Survivors:
         return survivors
     segments = query.catalog.ordered(column.field, blocks)
     groups = _groups(query, column, survivors) if segments else []
-    certain = [_certain(segment, groups, column, query.limit) for segment in segments]
+    certain = query.catalog.concurrently(partial(_certain, groups=groups, column=column, n=query.limit), segments)
     first = _first(certain, column, query.limit)
     if first is None:
         return survivors
@@ -183,11 +185,12 @@ def _rows(
         some = [part.segment for part in certain if looked_at[part.segment.positions].any()]
         if sum(segment.most_within(before) for segment in some) > MOST_ENTRIES:
             return None
-        for segment in some:
-            for entries in segment.entries(before):
-                among = entries.take(looked_at[entries.block])
-                block.append(among.block)
-                row.append(among.row)
+        for entries in chain.from_iterable(
+            query.catalog.concurrently(lambda segment: list(segment.entries(before)), some)
+        ):
+            among = entries.take(looked_at[entries.block])
+            block.append(among.block)
+            row.append(among.row)
     return rows_of_blocks(np.concatenate(block), np.concatenate(row), blocks.row_count, ~restricted)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from secateur.io.spark.version import IS_3
 from tests.support.enabled_session import SWITCH, reasons, require_same
 from tests.support.merged_tables import (
     TABLE,
@@ -29,6 +30,7 @@ from tests.support.merged_tables import (
 from tests.support.profiles import examples, one_in, slow
 
 KEYS: list[tuple[int | None, str]] = [(5, "five"), (40, "forty"), (1800, "last"), (3000, "new"), (None, "none")]
+UNTOLD = "a cache of Spark 3.5 does not tell its plan"
 NOTES = [(40, "x"), (1800, "y"), (7, None), (None, "z")]
 
 
@@ -79,6 +81,9 @@ def test_cached_rows_and_checkpoints(iceberg: SparkSession, mode: str) -> None:
     try:
         for view in ("joined", "written"):
             left = change(iceberg, merge(view))
+            if IS_3 and view == "joined":
+                assert left is None and reasons(iceberg)[-1] == UNTOLD
+                continue
             assert left is not None and left <= 3, view
     finally:
         joined.unpersist()
@@ -102,7 +107,7 @@ def test_sources_that_may_differ_are_run_once(iceberg: SparkSession, mode: str) 
         cached = iceberg.sql(sql).cache()
         cached.createOrReplaceTempView("cached")
         assert change(iceberg, merge("cached")) is None, sql
-        assert reasons(iceberg)[-1].endswith(why.partition(" ")[2]), sql
+        assert reasons(iceberg)[-1].endswith(UNTOLD if IS_3 else why.partition(" ")[2]), sql
         cached.unpersist()
 
     random = "(SELECT CAST(40 + id + rand() AS BIGINT) AS id, 'd' AS name FROM range(1))"

@@ -17,6 +17,7 @@ LAYER_OF_ROOM = {
     "forks": 0,
     "markup": 0,
     "integers": 0,
+    "concurrency": 0,
     "ragged": 0,
     "values": 0,
     "pruning": 1,

@@ -268,7 +268,7 @@ def everything_of_segment(store: Memory) -> list[Any]:
         contents += [plain(zones.zones), plain(pages), places(memory, column)]
     (postings,) = memory.postings(1, ONLY)
     (ordered,) = memory.ordered(2, ONLY)
-    filters = plain(memory.size_classes(0, 0)), plain(postings), plain(ordered), everything_of_filters(store)
+    filters = plain(memory.size_classes(0, ONLY)[0]), plain(postings), plain(ordered), everything_of_filters(store)
     return [*contents, *filters, [plain(rows_within(memory, WITHIN, np.arange(4), ROWS))]]
 
 

@@ -23,7 +23,8 @@ from secateur.index.container import checked_matrix
 from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.filters import probe
-from secateur.index.filters.bloom import bits_per_value, positions
+from secateur.index.filters.bands import FilesInTurn
+from secateur.index.filters.bloom import bits_per_value
 from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter, read_fragment
 from secateur.index.filters.bloom_matrix import (
     BloomMatrices,
@@ -34,7 +35,9 @@ from secateur.index.filters.hashing import hash_texts
 from secateur.index.filters.probe import columns_with
 from secateur.index.filters.size_class import NONE, native_class, own_class, shape_of
 from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matrices
+from secateur.index.read import matrix_columns
 from secateur.index.read.lookup import holders
+from secateur.index.read.matrix_columns import AskedHashes, MatrixReader, find_columns
 from secateur.pruning.report import Faults
 from tests.support.profiles import examples, takes_seconds
 from tests.support.stores.filter_files import (
@@ -371,16 +374,14 @@ def random_rows(seed: int, columns: int, share: float, parts: int) -> Rows:
 def test_columns_with_all_rows_of_some_alternative(
     seed: int, width: int, share: float, parts: int, at_once: int, most_read: int, sample: int, data: st.DataObject
 ) -> None:
-    """One alternative, some, and thousands, of as many rows each or of any number; over all columns or some."""
+    """One alternative, some, and thousands, over all columns or some."""
     with narrow(), patch.multiple(probe, AT_ONCE=at_once, MOST_READ=most_read, SAMPLE=sample):
         rows = random_rows(seed, width, share, parts)
         random = np.random.default_rng(seed)
         n, k = data.draw(st.sampled_from([1, 1, 2, 7, 3000 if most_read > 1000 else 30])), data.draw(st.integers(1, 6))
-        wanted: Sequence[np.ndarray] | np.ndarray = random.integers(0, 64, (n, k))
-        if data.draw(st.booleans()):
-            wanted = [np.unique(random.integers(0, 64, random.integers(1, 7))) for _ in range(min(n, 40))]
+        wanted = random.integers(0, 64, (n, k))
         first, end = sorted(data.draw(st.tuples(*2 * [st.integers(0, width)])))
-        columns = columns_with(rows.bloom_matrices, 0, wanted, (first, end), rows.read)
+        columns = columns_with(rows.bloom_matrices, 0, wanted, (first, end), FilesInTurn(rows.read))
     has_all = np.zeros(width, bool)
     for alternative in wanted:
         has_all |= rows.bits[alternative].all(axis=0)
@@ -397,7 +398,7 @@ def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
         return rows.read(name, wanted)
 
     bits = 8 * checked_matrix.STRIP
-    columns = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
+    columns = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), FilesInTurn(read))
     expected = np.flatnonzero(rows.bits[[3, 60]].all(axis=0))
     assert columns.tolist() == expected[(expected >= 3 * bits + 5) & (expected < 4 * bits)].tolist()
     assert [size for _, size in ranges] == [checked_matrix.STRIP + checked_matrix.CHECKSUM] * 2
@@ -414,14 +415,14 @@ def test_rows_that_many_values_share_are_read_once() -> None:
 
     wanted = np.random.default_rng(1).integers(0, 64, (5_000, 12))
     with patch.object(probe, "MOST_READ", 64 * 64):
-        columns_with(rows.bloom_matrices, 0, wanted, (0, 512), read)
+        columns_with(rows.bloom_matrices, 0, wanted, (0, 512), FilesInTurn(read))
     assert sum(size for _, size in ranges) == rows.bloom_matrices.part(0).nbytes
 
 
 def test_no_column_at_all() -> None:
     rows = random_rows(1, 128, 1.0, 1)
-    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (128, 128), rows.read).tolist() == []
-    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (0, 0), rows.read).tolist() == []
+    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (128, 128), FilesInTurn(rows.read)).tolist() == []
+    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (0, 0), FilesInTurn(rows.read)).tolist() == []
 
 
 @examples(60)
@@ -437,9 +438,9 @@ def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: in
         placed = rows.bloom_matrices.part(part)
         if row == part * 16 + (at - placed.at) // placed.stride:
             with pytest.raises(IndexFault, match=name):
-                columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
+                columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), FilesInTurn(rows.read))
         else:
-            columns = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
+            columns = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), FilesInTurn(rows.read))
             assert columns.tolist() == np.flatnonzero(rows.bits[row]).tolist()
 
 
@@ -464,26 +465,28 @@ class Version:
     def holders(
         self, values: Sequence[bytes], read: Callable[[str, Sequence[Range]], Sequence[bytes]]
     ) -> list[tuple[int, int]]:
-        """Segment and position of the blocks with a filter of their own values that may hold one of them."""
-        hashes, blocks, bloom_matrices = hash_texts(values), [], self.bloom_matrices
-        for m in range(len(bloom_matrices.size_class)):
-            shape = shape_of(int(bloom_matrices.size_class[m]))
-            if shape.encoding is not None:
-                continue
-            wanted = positions(hashes, shape.probes, shape.bits)
-            runs = np.flatnonzero((bloom_matrices.run_matrix == m) & (bloom_matrices.segment >= 0)).tolist()
-            columns = columns_with(bloom_matrices, m, wanted, (0, int(bloom_matrices.columns[m])), read).tolist()
-            for run in runs:
-                segment, begin = int(bloom_matrices.segment[run]), int(bloom_matrices.begin[run])
-                world, number = self.segments[segment]
-                members = np.flatnonzero(world.size_classes[number] == bloom_matrices.run_size_class[run]).tolist()
-                assert len(members) == bloom_matrices.count[run]
-                blocks += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
+        """Segment and position of the blocks that may hold one of the values; those with other filters may."""
+        bloom_matrices, blocks = self.bloom_matrices, []
+        asked = AskedHashes(hash_texts(values)[:, None], np.arange(len(values)))
+        runs = np.flatnonzero(bloom_matrices.segment >= 0)
+        reader = MatrixReader(bloom_matrices, runs, FilesInTurn(read), Faults(strict=True))
+        hits, known = find_columns(reader, lambda encoding: asked if encoding is None else None)
+        assert known[bloom_matrices.run_matrix[runs]].all()
+        columns = set(zip(hits.matrix.tolist(), hits.column.tolist(), strict=True))
+        for run in runs.tolist():
+            matrix, begin = int(bloom_matrices.run_matrix[run]), int(bloom_matrices.begin[run])
+            segment = int(bloom_matrices.segment[run])
+            world, number = self.segments[segment]
+            members = np.flatnonzero(world.size_classes[number] == bloom_matrices.run_size_class[run]).tolist()
+            assert len(members) == bloom_matrices.count[run]
+            blocks += [(segment, block) for i, block in enumerate(members) if (matrix, begin + i) in columns]
         return sorted(blocks)
 
     def expected(self, values: Sequence[bytes]) -> list[tuple[int, int]]:
         known = [(s, i, shape_of(size_class), bits) for s, i, size_class, bits in self.blocks() if bits is not None]
-        return [(s, i) for s, i, shape, bits in known if shape.encoding is None and _holds(bits, values, shape.probes)]
+        return [
+            (s, i) for s, i, shape, bits in known if shape.encoding is not None or _holds(bits, values, shape.probes)
+        ]
 
 
 def _holds(bits: bitarray, values: Sequence[bytes], probes: int) -> bool:
@@ -498,13 +501,14 @@ def some_values(data: st.DataObject, *worlds: World) -> list[bytes]:
 
 
 @examples(80)
-@given(worlds, st.data())
-def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> None:
-    """Exactly where the bits of a block's own filter say so: one value, some, or all that there are."""
+@given(worlds, st.data(), st.sampled_from([0, 8, 512]), st.sampled_from([0, 200, 1 << 22]))
+def test_values_are_found_where_they_are(world: World, data: st.DataObject, most_rows: int, most_bytes: int) -> None:
+    """Exactly where the bits of a block's own filter say so: one value, some, or all; matrices together or singly."""
     version = Version(world.bloom_matrices, [(world, i) for i in range(len(world.segments))])
-    for _ in range(3):
-        values = some_values(data, world)
-        assert version.holders(values, world.read) == version.expected(values)
+    with patch.multiple(matrix_columns, MOST_ROWS=most_rows, MOST_BYTES=most_bytes):
+        for _ in range(3):
+            values = some_values(data, world)
+            assert version.holders(values, world.read) == version.expected(values)
 
 
 def taken(version: Version, random: np.random.Generator) -> Version:

@@ -48,7 +48,7 @@ final class FixedRdds {
     }
 
     private static boolean isUnchanging(Object function) throws Exception {
-        scala.collection.immutable.Seq command = (scala.collection.immutable.Seq) Reflected.call(function, "command");
+        scala.collection.Seq command = (scala.collection.Seq) Reflected.call(function, "command");
         byte[] bytes = new byte[command.length()];
         scala.collection.Iterator all = command.iterator();
         for (int i = 0; i < bytes.length; i++) bytes[i] = ((Byte) all.next()).byteValue();
