@@ -22,10 +22,7 @@ def test_links_of_the_readme_are_addresses_of_its_files() -> None:
         assert kind in ("blob", "raw")
         assert path == relative
         assert (ROOT / path.partition("#")[0]).exists()
-    assert (
-        f"![What is left to read after each stage, of TPC-H in two orders]({URL}/raw/main/docs/"
-        in with_absolute_links(text, URL)
-    )
+    assert any(address.startswith(f"{URL}/raw/main/docs/") for address in after)
 
 
 def test_other_links_stay() -> None:
