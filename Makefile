@@ -61,7 +61,7 @@ NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_
     test_keys_are_merged_into_delta_with_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
 
-.PHONY: help demo demo-local test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders clean lock
+.PHONY: help demo demo-local test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders dist clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -130,6 +130,11 @@ fuzz: $(STAMP) ## the property tests, many more examples than usual
 fuzz-decoders: $(STAMP) ## what reads index files and footers under the bytes of atheris, SECONDS=60 for each target
 	$(BIN)/python $(PIP) constraints.txt -e ".[fuzz]"
 	$(BIN)/python -m fuzz --seconds $(SECONDS)
+
+dist: $(STAMP) ## the package for an index, in dist; URL=<address of the repository>, under which README's links work there
+	@test -n "$(URL)" || { echo "make dist URL=<address of the repository>" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m publish "$(URL)"
 
 clean: ## remove builds, caches and the demo's data; keep the environment
 	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache demo-data fuzz/found fuzz/work
