@@ -56,7 +56,7 @@ def lookup_delta(setting: Setting) -> Result:
 def _raced(spark: SparkSession, setting: Setting, data: SparkTable, table: Table) -> Result:
     def query(call: int, *, pruned: bool) -> DataFrame:
         spark.conf.set(SWITCH, str(pruned).lower())
-        return spark.sql(f"SELECT id FROM {NAME} WHERE uid = {_key(data, call)}")
+        return spark.sql(f"SELECT id FROM {NAME} WHERE uid = {data.key(call)}")
 
     def in_sql(call: int, *, pruned: bool) -> list[int]:
         return [row.id for row in query(call, pruned=pruned).collect()]
@@ -65,7 +65,7 @@ def _raced(spark: SparkSession, setting: Setting, data: SparkTable, table: Table
         return query(call, pruned=False)._jdf.queryExecution().executedPlan()
 
     def planned(call: int) -> list[int]:
-        plan = sec.prune(table, f"uid = {_key(data, call)}")
+        plan = sec.prune(table, f"uid = {data.key(call)}")
         return [row.id for row in plan.to_spark(spark, columns=["id"]).collect()]
 
     ours: dict[str, Lookup] = {IN_SQL: partial(in_sql, pruned=True), "prune().to_spark()": planned}
@@ -80,7 +80,7 @@ def _raced(spark: SparkSession, setting: Setting, data: SparkTable, table: Table
         timed(f"{name}, one value", time, DELTA, peer, 1 / ONE_IN) for name, time in zip(ours, times, strict=True)
     ]
     ratios.append(timed(f"{IN_SQL}, one value", times[0], FLOOR, floor))
-    left = len(sec.prune(table, f"uid = {_key(data, 0)}").blocks)
+    left = len(sec.prune(table, f"uid = {data.key(0)}").blocks)
     kept = Kept(NAME, "one value", "blocks", data.files * ROW_GROUPS, 1, {"secateur": left})
     return Result(_sizes(data), tuple(ratios), (kept,))
 
@@ -99,10 +99,6 @@ def _link(source: Path, directory: Path) -> None:
     for file in sorted(source.glob("*.parquet")):
         os.link(file, directory / "data" / file.name)
     deltalake.convert_to_deltalake(str(directory / "data"))
-
-
-def _key(data: SparkTable, call: int) -> int:
-    return int(data.keys[call % len(data.keys)])
 
 
 def _sizes(data: SparkTable) -> dict[str, int | float]:

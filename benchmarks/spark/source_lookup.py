@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import secateur as sec
 from benchmarks.planning.scale_tables import changing
 from benchmarks.results import Result, timed
 from benchmarks.setting import Setting
 from benchmarks.spark.sessions import spark_session
+from benchmarks.spark.spark_scans import SPARK, planned_ids, warming
 from benchmarks.spark.spark_table import ROW_GROUPS, SparkTable, spark_table
 from benchmarks.timing import race
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource, DataSourceReader
 
 SOURCE, FLOOR = 'format("secateur")', "a Python data source of one row"
-WARMING = 20  # seconds for each contender
 
 
 def lookup_source(setting: Setting) -> Result:
@@ -34,36 +33,27 @@ def lookup_source(setting: Setting) -> Result:
         spark.dataSource.register(_one_row())
         contenders = {
             SOURCE: partial(_by_source, spark, data),
-            "prune().to_spark(via='blocks')": partial(_planned, spark, data, via="blocks"),
-            "prune().to_spark()": partial(_planned, spark, data, via="auto"),
-            "Spark's own reader, with its push-down": partial(_by_spark, spark, data),
+            "prune().to_spark(via='blocks')": partial(planned_ids, spark, data, via="blocks"),
+            "prune().to_spark()": partial(planned_ids, spark, data, via="auto"),
+            SPARK: partial(_by_spark, spark, data),
         }
         for call in range(2):
             answers = {name: contender(call) for name, contender in contenders.items()}
             if len(set(map(tuple, answers.values()))) > 1:
                 raise AssertionError(f"not the same rows: {answers}")
         races = [*map(changing, contenders.values()), lambda: spark.read.format("one_row").load().collect()]
-        *times, floor = race(races, setting.repetitions, WARMING * min(1, setting.scale))
+        *times, floor = race(races, setting.repetitions, warming(setting))
     ratios = [timed(f"{name}, one value", time, FLOOR, floor) for name, time in zip(contenders, times, strict=True)]
     return Result({"rows": data.rows, "files": data.files, "blocks": data.files * ROW_GROUPS}, tuple(ratios))
 
 
 def _by_source(spark: SparkSession, data: SparkTable, call: int) -> list[int]:
-    options = {"predicate": f"uid = {_key(data, call)}", "index_location": data.table.store.location}
+    options = {"predicate": f"uid = {data.key(call)}", "index_location": data.table.store.location}
     return [row.id for row in spark.read.format("secateur").options(**options).load(data.location).collect()]
 
 
-def _planned(spark: SparkSession, data: SparkTable, call: int, *, via: str) -> list[int]:
-    plan = sec.prune(data.table, f"uid = {_key(data, call)}")
-    return [row.id for row in plan.to_spark(spark, via=via).collect()]
-
-
 def _by_spark(spark: SparkSession, data: SparkTable, call: int) -> list[int]:
-    return [row.id for row in spark.read.parquet(data.location).where(f"uid = {_key(data, call)}").collect()]
-
-
-def _key(data: SparkTable, call: int) -> int:
-    return int(data.keys[call % len(data.keys)])
+    return [row.id for row in spark.read.parquet(data.location).where(f"uid = {data.key(call)}").collect()]
 
 
 def _one_row() -> type[DataSource]:

@@ -34,12 +34,9 @@ def lookup_spark(setting: Setting) -> Result:
         ours, theirs = _frames(spark, data)
 
         def row_ids(frame: DataFrame, call: int) -> list[int]:
-            return [row.id for row in frame.where(f"uid = {_key(data, call)}").collect()]
+            return [row.id for row in frame.where(f"uid = {data.key(call)}").collect()]
 
-        def planned(call: int, via: str) -> list[int]:
-            plan = sec.prune(data.table, f"uid = {_key(data, call)}")
-            return [row.id for row in plan.to_spark(spark, via=via).collect()]
-
+        planned = partial(planned_ids, spark, data)
         for call in range(3):
             answers = [row_ids(ours, call), *(planned(call, via) for via in READ_PATHS), row_ids(theirs, call)]
             _require(all(answer == answers[0] and len(answer) == 1 for answer in answers), answers)
@@ -48,7 +45,7 @@ def lookup_spark(setting: Setting) -> Result:
             *(partial(planned, via=via) for via in READ_PATHS),
             partial(row_ids, theirs),
         ]
-        *times, peer = race(list(map(changing, contenders)), setting.repetitions, _warming(setting))
+        *times, peer = race(list(map(changing, contenders)), setting.repetitions, warming(setting))
         goals = {
             "dataframe()": 1 / ONE_IN,
             **{f"prune().to_spark(via={via!r})": 1 / ONE_IN if via == "auto" else None for via in READ_PATHS},
@@ -57,7 +54,7 @@ def lookup_spark(setting: Setting) -> Result:
             timed(f"{name}, one value", time, SPARK, peer, goal)
             for (name, goal), time in zip(goals.items(), times, strict=True)
         )
-    left = len(sec.prune(data.table, f"uid = {_key(data, 0)}").blocks)
+    left = len(sec.prune(data.table, f"uid = {data.key(0)}").blocks)
     kept = Kept("events", "one value", "blocks", data.files * ROW_GROUPS, 1, {"secateur": left})
     return Result(_sizes(data), ratios, (kept,))
 
@@ -97,22 +94,24 @@ def join_small_side(setting: Setting) -> Result:
         for call in range(2):
             _require(joined(ours, call) == joined(theirs, call) and len(joined(ours, call)) == WANTED, call)
         contenders = [changing(partial(joined, frame)) for frame in (ours, theirs)]
-        time, peer = race(contenders, setting.repetitions, _warming(setting))
+        time, peer = race(contenders, setting.repetitions, warming(setting))
     ratio = timed(f"dataframe(), join with {WANTED} rows", time, SPARK, peer, goal=1 / ONE_IN_OF_JOIN)
     return Result({**_sizes(data), "rows_of_the_small_side": SMALL}, (ratio,))
 
 
-def _warming(setting: Setting) -> float:
+def planned_ids(spark: SparkSession, data: SparkTable, call: int, via: str) -> list[int]:
+    """Return the ids of the rows with a value, by a plan given to Spark."""
+    plan = sec.prune(data.table, f"uid = {data.key(call)}")
+    return [row.id for row in plan.to_spark(spark, via=via).collect()]
+
+
+def warming(setting: Setting) -> float:
     """Seconds until a JVM has compiled most of what plans and runs a query of a tenth of a second."""
     return WARMING * min(1, setting.scale)
 
 
 def _frames(spark: SparkSession, data: SparkTable) -> tuple[DataFrame, DataFrame]:
     return sec.dataframe(spark, data.table, via="transparent"), spark.read.parquet(data.location)
-
-
-def _key(data: SparkTable, call: int) -> int:
-    return int(data.keys[call % len(data.keys)])
 
 
 def _write_small(spark: SparkSession, data: SparkTable, directory: Path) -> None:

@@ -37,6 +37,10 @@ class SparkTable:
         """The rows of the whole table."""
         return self.files * ROW_GROUPS * ROWS
 
+    def key(self, call: int) -> int:
+        """A value of `uid`, another in every call."""
+        return int(self.keys[call % len(self.keys)])
+
 
 def spark_table(setting: Setting) -> SparkTable:
     """The table at the scale of the setting, which takes fewer files; written where it is missing."""

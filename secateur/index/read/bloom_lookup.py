@@ -11,9 +11,9 @@ from secateur.errors import IndexFault
 from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.probe import ANY
 from secateur.index.filters.size_class import NONE
-from secateur.index.read.loader import IndexMemory
+from secateur.index.read.loader import IndexMemory, readable
 from secateur.index.read.matrix_columns import HashesOf, Hits, MatrixReader, find_columns
-from secateur.integers import sorted_distinct
+from secateur.ragged import runs_of
 
 SizeClasses = Mapping[int, np.ndarray | None]  # by segment
 _HALF = 32  # bits of the second number of a key: matrices have fewer than 2^27 columns
@@ -33,8 +33,8 @@ class _Filters(NamedTuple):
     within: np.ndarray
     value: np.ndarray
 
-    def take(self, marked: np.ndarray) -> _Filters:
-        return _Filters(self.run[marked], self.within[marked], self.value[marked])
+    def take(self, chosen: np.ndarray) -> _Filters:
+        return _Filters(self.run[chosen], self.within[chosen], self.value[chosen])
 
 
 def any_value(numbers: np.ndarray) -> CandidateBlocks:
@@ -74,14 +74,17 @@ def blocks_in_matrices(
     unread = (asked[partly] < filled[partly]) | (filled[partly] == 0)
     segment = bloom_matrices.segment[filters.run]
     whole = bloom_matrices.count[filters.run] == counts[segment]
-    mixed, some_without = sorted_distinct(segment[~whole]), partly[~unread]
+    others = np.flatnonzero(~whole)
+    others = others[np.argsort(segment[others], kind="stable")]
+    first, last = runs_of(np.diff(segment[others]) != 0, len(others))
+    mixed, some_without = segment[others[first]], partly[~unread]
     classes = _size_classes(memory, f, np.concatenate([mixed, some_without]))
     return joined(
         [
             CandidateBlocks((begin[segment] + filters.within)[whole], filters.value[whole]),
             *(
-                _placed(memory, bloom_matrices, number, filters.take(~whole & (segment == number)), classes)
-                for number in mixed.tolist()
+                _placed(memory, bloom_matrices, number, filters.take(others[low : high + 1]), classes)
+                for number, low, high in zip(mixed.tolist(), first.tolist(), last.tolist(), strict=True)
             ),
             *(any_value(_without_filter(memory, number, classes)) for number in some_without.tolist()),
             *(any_value(np.arange(begin[number], begin[number + 1])) for number in partly[unread].tolist()),
@@ -117,7 +120,7 @@ def _placed(
     """Return the blocks of some filters of a segment; all of its blocks if its size classes say otherwise."""
     begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
     with memory.faults.tolerated():
-        of_segment = _known(memory, segment, classes)
+        of_segment = readable(classes[segment], memory.groups.names[segment])
         order = np.argsort(of_segment, kind="stable")
         size_class = bloom_matrices.run_size_class[filters.run]
         first, last = (np.searchsorted(of_segment[order], size_class, side) for side in ("left", "right"))
@@ -133,12 +136,5 @@ def _without_filter(memory: IndexMemory, segment: int, classes: SizeClasses) -> 
     """Return the blocks of a segment that have no filter; all of them if its size classes are unreadable."""
     begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
     with memory.faults.tolerated():
-        return begin + np.flatnonzero(_known(memory, segment, classes) == NONE)
+        return begin + np.flatnonzero(readable(classes[segment], memory.groups.names[segment]) == NONE)
     return np.arange(begin, end)
-
-
-def _known(memory: IndexMemory, segment: int, classes: SizeClasses) -> np.ndarray:
-    of_segment = classes[segment]
-    if of_segment is None:
-        raise IndexFault(f"{memory.groups.names[segment]}: the size classes of its filters cannot be read")
-    return of_segment

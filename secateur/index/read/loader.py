@@ -424,6 +424,13 @@ class IndexMemory:
         return f"{self.snapshot.segments.name[segment]}: chunk {kind}{of}"
 
 
+def readable(size_classes: np.ndarray | None, name: str) -> np.ndarray:
+    """Return the size classes of the filters of a segment. Raises IndexFault where they are unreadable."""
+    if size_classes is None:
+        raise IndexFault(f"{name}: the size classes of its filters cannot be read")
+    return size_classes
+
+
 def _batches(items: Sequence[Value]) -> Iterator[Sequence[Value]]:
     """Split items into batches: what is read is in memory twice until it is filled in."""
     for start in range(0, len(items), BATCH):

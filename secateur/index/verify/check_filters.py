@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.errors import IndexFault
 from secateur.index.build.column_sketch import elements
 from secateur.index.container.checked_matrix import STRIP, read_rows
 from secateur.index.filters import parquet_bloom
@@ -20,7 +19,7 @@ from secateur.index.filters.postings import blocks_with
 from secateur.index.filters.probe import matrix_rows
 from secateur.index.filters.size_class import FilterShape, shape_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter, name_of
-from secateur.index.read.loader import IndexMemory
+from secateur.index.read.loader import IndexMemory, readable
 from secateur.index.verify.check_statistics import Contradiction, value_text
 from secateur.pruning.predicate.patterns.substrings import fold, tokens_in
 from secateur.values.conversion import keys_of
@@ -121,9 +120,7 @@ def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: in
     if bloom_matrices.count[run] == total:
         return np.arange(total)
     (classes,) = memory.size_classes(f, np.array([segment]))
-    if classes is None:
-        raise IndexFault(f"{memory.groups.names[segment]}: the size classes of its filters cannot be read")
-    return np.flatnonzero(classes == bloom_matrices.run_size_class[run])
+    return np.flatnonzero(readable(classes, memory.groups.names[segment]) == bloom_matrices.run_size_class[run])
 
 
 def _in_column(

@@ -15,12 +15,12 @@ import re
 import stat
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
+from secateur.concurrency import at_once, in_turn
 from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, InvalidParquet
 from secateur.index.model import StoredFile
 from secateur.io.storage.byte_ranges import READ_THREADS, fetch_ranges, gap_of
@@ -122,14 +122,13 @@ class FileStore:
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
         """Read (name, offset, size) ranges of many files; a failed range gives the fault that :meth:`read` raises."""
-        if self.is_local or len(wanted) < 2:
-            return [self._read_or_fault(*range_) for range_ in wanted]
-        with ThreadPoolExecutor(min(READ_THREADS, len(wanted))) as threads:
-            return list(threads.map(lambda range_: self._read_or_fault(*range_), wanted))
+        if self.is_local:
+            return in_turn(self._read_or_fault, wanted)
+        return at_once(self._read_or_fault, wanted, READ_THREADS)
 
-    def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
+    def _read_or_fault(self, wanted: tuple[str, int, int]) -> bytes | IndexFault:
         try:
-            return self.read(name, offset, size)
+            return self.read(*wanted)
         except IndexFault as fault:
             return fault
 

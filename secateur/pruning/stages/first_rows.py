@@ -185,9 +185,8 @@ def _rows(
         some = [part.segment for part in certain if looked_at[part.segment.positions].any()]
         if sum(segment.most_within(before) for segment in some) > MOST_ENTRIES:
             return None
-        for entries in chain.from_iterable(
-            query.catalog.concurrently(lambda segment: list(segment.entries(before)), some)
-        ):
+        parts = query.catalog.concurrently(lambda segment: list(segment.entries(before)), some)
+        for entries in chain.from_iterable(parts):
             among = entries.take(looked_at[entries.block])
             block.append(among.block)
             row.append(among.row)
