@@ -19,10 +19,10 @@ from conformance.delta_log import inline_vector
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_group_reader import RowGroupReader
-from secateur.io.scan import block_reader, small_row_groups
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.block_reader import BlockReader
-from secateur.io.scan.late_materialization import RowCondition
+from secateur.io.scan.reading import block_reader, small_row_groups
+from secateur.io.scan.reading.block_reader import BlockReader
+from secateur.io.scan.reading.late_materialization import RowCondition
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.scan import Scan
 from tests.support.checks.oracle import rows
