@@ -17,6 +17,7 @@ from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.bloom_filter import no_filters
+from secateur.io.parquet.dictionary_texts import not_encoded
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
 from secateur.io.tables.immutable_file import ImmutableFile
@@ -162,6 +163,7 @@ class MappedFile(ImmutableFile):
 
         Raises NotInFile if only the partition has their values, OldCalendar, StalePlan, InvalidParquet.
         """
+        fields = not_encoded(fields)
         if self.constants is None:
             self._require_stored(fields)
         stored_fields = {id_of(field): field for field in self.stored}

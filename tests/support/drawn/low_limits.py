@@ -44,6 +44,12 @@ LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
     "io.scan.kept.verdict_memory": {"LEAST_MERGED": [0, 1], "FEW_FILES": [0]},
     "io.parquet.row_selection": {"LEAST_SHARE": [0, 1], "MOST_SLICES": [0, 1]},
     "io.parquet.row_group_reader": {"BATCH_ROWS": [1, 7], "MOST_TOGETHER": [0, 200], "MOST_COPIED": [0]},
+    "io.parquet.dictionary_texts": {
+        "LEAST_ROWS": [1],
+        "MOST_BYTES": [100.0],
+        "DECODING": [0],
+        "TEXT_BYTES": [1, 20],
+    },
     "io.parquet.page_reader": {"WINDOW_BYTES": [1, 100]},
     "index.segments.base_file": {"MOST_OWN": [0, 3], "LEAST_USED": [0, 1]},
     "index.compact.increments": {"GROWTH": [1.0, 100.0]},

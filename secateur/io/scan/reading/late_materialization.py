@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
+from secateur.io.parquet.arrow_types import batch_of
+from secateur.io.parquet.dictionary_texts import looked_up, may_be_encoded
 from secateur.io.parquet.row_selection import (
     LEAST_SHARE,
     MOST_SLICES,
@@ -103,6 +105,12 @@ class FilteredRead:
         return [column for column in self.fields if column.name in self.condition.columns]
 
     @cached_property
+    def at_once(self) -> list[pa.Field]:
+        """All columns, of which the condition's are read as values, and texts of the others as they are encoded."""
+        others = {field.name: field for field in may_be_encoded(self.others)}
+        return [others.get(field.name, field) for field in self.fields]
+
+    @cached_property
     def others(self) -> list[pa.Field]:
         """The returned columns that the condition does not need."""
         return [column for column in self.wanted if column.name not in self.condition.columns]
@@ -182,10 +190,10 @@ class OpenedRows:
         cut, chosen = rows, None  # the rows that are read, and those of them that are tested; None for all
         if rows is not None and not (self._are_few(row_groups, rows) or self._has_pages(row_groups, read, rows)):
             cut, chosen = None, rows  # testing some among all takes less time than cutting the others away first
-        for positions, batch in self.live(row_groups, read.fields, cut):
+        for positions, batch in self.live(row_groups, read.at_once, cut):
             passing = read.condition(batch) if chosen is None else read.condition.among(batch, chosen.among(positions))
             if passed.add(positions, passing):
-                yield chosen_of(batch.select(names), passing)
+                yield looked_up(chosen_of(batch.select(names), passing), names)
         return self._matched(row_groups, read, passed)
 
     def _are_few(self, row_groups: RowGroups, rows: RowSelection) -> bool:
@@ -328,11 +336,12 @@ class OpenedRows:
         if not held.all():
             wanted = wanted[np.repeat(held, counts)]
         begin = 0
-        for batch in self.source.at([row_groups[i] for i in np.flatnonzero(held).tolist()], fields, None):
+        with_match = [row_groups[i] for i in np.flatnonzero(held).tolist()]
+        for batch in self.source.at(with_match, may_be_encoded(fields), None):
             of_batch = wanted[begin : begin + batch.num_rows]
             begin += batch.num_rows
             if of_batch.any():
-                yield chosen_of(batch, of_batch)
+                yield looked_up(chosen_of(batch, of_batch), batch.schema.names)
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
         """Return the fields that are not constant."""
@@ -357,7 +366,7 @@ class OpenedRows:
             else constant(self.constants[field.name], n)
             for field in fields
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return batch_of(arrays, fields)
 
     def _in_file(self, row_groups: RowGroups, positions: np.ndarray) -> pa.Array:
         """Return the positions in the file of rows of some row groups."""
