@@ -39,8 +39,9 @@ def _covered(zones: Zones, ranges: RangeSet, type_: pa.DataType) -> np.ndarray:
     end = np.where(known & (not is_float(type_)), upper + 1, upper)  # an upper bound is a value, too
     cuts = ranges.thresholds if len(ranges.thresholds) % 2 == 0 else np.append(ranges.thresholds, INT64_MAX)
     inside = _numbers(np.clip(cuts[:, None], lower, end), type_)
-    covered = (inside[1::2] - inside[::2]).sum(axis=0)
-    width = _numbers(end, type_) - _numbers(lower, type_)
+    with np.errstate(invalid="ignore", over="ignore"):  # bounds may be infinite
+        covered = (inside[1::2] - inside[::2]).sum(axis=0)
+        width = _numbers(end, type_) - _numbers(lower, type_)
     return np.divide(covered, width, out=np.zeros(len(width)), where=known & (width > 0) & np.isfinite(width))
 
 

@@ -64,7 +64,9 @@ def test_nothing_is_expected_where_nothing_is_known(predicate: str) -> None:
 def test_unknown_and_infinite_bounds(type_: pa.DataType) -> None:
     assert shares("a < 50", type_, [None], [None]) == [0.0]
     if pa.types.is_floating(type_):
-        assert shares("a < 50", type_, [-np.inf, 0.0, 7.0], [1.0, np.nan, 7.0]) == [0.0, 0.0, 0.0]
+        infinite = [-np.inf, -np.inf, 0.0, 7.0, -1e308], [1.0, np.inf, np.nan, 7.0, 1e308]
+        assert shares("a < 50", type_, *infinite) == [0.0] * 5
+        assert shares("a IN (1D, 'inf')", type_, *infinite) == [0.0] * 5
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=6), st.integers(-9, 9), st.integers(0, 9))

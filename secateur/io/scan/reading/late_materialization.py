@@ -267,6 +267,10 @@ class OpenedRows:
 
     def _ends(self, row_groups: RowGroups) -> np.ndarray:
         """Return where some row groups end, their rows numbered through them, from 0: int64 of one more element."""
+        if len(row_groups) == 1:
+            return np.array(
+                [0, self.source.reader.row_count_of(row_groups)]
+            )  # without the footer, where that is stored
         return offsets_of(self.source.row_count[list(row_groups)])
 
     def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:

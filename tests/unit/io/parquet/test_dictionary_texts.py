@@ -83,12 +83,12 @@ def test_rows_are_those_that_pyarrow_reads(
     monkeypatch.setattr(dictionary_texts, "DECODING", 0.0)
     monkeypatch.setattr(RowGroupReader, "_encoded_texts", lambda *a: asked.append(reader_of(*a)) or asked[-1])
     plan = sec.prune(sec.open_table(str(tmp_path)), predicate, strict=True)
-    found = plan.to_arrow()
+    rows = plan.to_arrow()
     with monkeypatch.context() as patch:
         patch.setattr(RowGroupReader, "_encoded_texts", lambda *_: ())
-        assert found.equals(plan.to_arrow(), check_metadata=True)
+        assert rows.equals(plan.to_arrow(), check_metadata=True)
     assert any("few" in names for names in asked)
-    assert all(not pa.types.is_dictionary(field.type) for field in found.schema)
+    assert all(not pa.types.is_dictionary(field.type) for field in rows.schema)
 
 
 @given(

@@ -135,9 +135,11 @@ def test_small_row_groups_of_a_file_are_read_together(tmp_path: Path, monkeypatc
     asked: list[tuple[int, list[str]]] = []
     real = row_group_reader.RowGroupReader._all_batches
 
-    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+    def noted(
+        self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str], *others: object
+    ) -> object:
         asked.append((len(row_groups), list(names)))
-        return real(self, row_groups, names)
+        return real(self, row_groups, names, *others)
 
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
     rows = sec.prune(sec.open_table(str(tmp_path)), "key in (7, 7777)").to_arrow()
@@ -408,9 +410,11 @@ def asked_of_pyarrow(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], l
     asked: list[tuple[list[int], list[str]]] = []
     real = row_group_reader.RowGroupReader._all_batches
 
-    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+    def noted(
+        self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str], *others: object
+    ) -> object:
         asked.append((list(row_groups), list(names)))
-        return real(self, row_groups, names)
+        return real(self, row_groups, names, *others)
 
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
     return asked

@@ -142,9 +142,9 @@ def test_a_condition_is_evaluated_once_and_others_are_read_where_it_holds(
         evaluated.append(batch.num_rows)
         return evaluate(self, batch)
 
-    def noted_read(self: RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+    def noted_read(self: RowGroupReader, row_groups: list[int], names: list[str], *others: object) -> object:
         read.append((len(row_groups), len(names)))
-        return read_batches(self, row_groups, names)
+        return read_batches(self, row_groups, names, *others)
 
     monkeypatch.setattr(RowCondition, "__call__", noted)
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted_read)
