@@ -254,24 +254,19 @@ class OpenedRows:
 
     def _matched(self, row_groups: RowGroups, read: FilteredRead, passed: PassedRows) -> frozenset[int]:
         """Return the row groups that hold the matches, and note what reading other columns later spares there."""
-        ends = self._ends(row_groups)
-        held = passed.with_match(ends)
-        if not held.any():
+        if not passed.batches:
             read.gain.note(1.0)
             return frozenset()
+        if len(row_groups) == 1:
+            read.gain.note(self._gain_by_pages(row_groups[0], self._stored(read.others), passed, 0))
+            return frozenset(row_groups)
+        ends = offsets_of(self.source.row_count[list(row_groups)])
+        held = passed.with_match(ends)
         first = int(np.argmax(held))  # the others are taken to be like the first that has one
         in_first = passed.between(*ends[first : first + 2].tolist())
         by_pages = self._gain_by_pages(row_groups[first], self._stored(read.others), in_first, int(ends[first]))
         read.gain.note(1.0 - float(held.mean()) * (1.0 - by_pages))
         return frozenset(row_groups[i] for i in np.flatnonzero(held).tolist())
-
-    def _ends(self, row_groups: RowGroups) -> np.ndarray:
-        """Return where some row groups end, their rows numbered through them, from 0: int64 of one more element."""
-        if len(row_groups) == 1:
-            return np.array(
-                [0, self.source.reader.row_count_of(row_groups)]
-            )  # without the footer, where that is stored
-        return offsets_of(self.source.row_count[list(row_groups)])
 
     def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
         """Return which of some row groups hold the rows at some positions, ascending; at least one."""
@@ -281,7 +276,7 @@ class OpenedRows:
 
     def _with_rows(self, row_groups: RowGroups, positions: np.ndarray) -> np.ndarray:
         """Return which of some row groups hold rows at some ascending positions: bool of shape (n_row_groups,)."""
-        before = np.searchsorted(positions, self._ends(row_groups))
+        before = np.searchsorted(positions, offsets_of(self.source.row_count[list(row_groups)]))
         return before[1:] > before[:-1]
 
     def at(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
