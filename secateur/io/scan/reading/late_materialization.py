@@ -105,12 +105,6 @@ class FilteredRead:
         return [column for column in self.fields if column.name in self.condition.columns]
 
     @cached_property
-    def at_once(self) -> list[pa.Field]:
-        """All columns, of which the condition's are read as values, and texts of the others as they are encoded."""
-        others = {field.name: field for field in may_be_encoded(self.others)}
-        return [others.get(field.name, field) for field in self.fields]
-
-    @cached_property
     def others(self) -> list[pa.Field]:
         """The returned columns that the condition does not need."""
         return [column for column in self.wanted if column.name not in self.condition.columns]
@@ -190,7 +184,7 @@ class OpenedRows:
         cut, chosen = rows, None  # the rows that are read, and those of them that are tested; None for all
         if rows is not None and not (self._are_few(row_groups, rows) or self._has_pages(row_groups, read, rows)):
             cut, chosen = None, rows  # testing some among all takes less time than cutting the others away first
-        for positions, batch in self.live(row_groups, read.at_once, cut):
+        for positions, batch in self.live(row_groups, may_be_encoded(read.fields), cut):
             passing = read.condition(batch) if chosen is None else read.condition.among(batch, chosen.among(positions))
             if passed.add(positions, passing):
                 yield looked_up(chosen_of(batch.select(names), passing), names)
@@ -216,12 +210,13 @@ class OpenedRows:
         names = [column.name for column in read.wanted if column.name in read.condition.columns]
         passed = PassedRows()
         parts: list[pa.RecordBatch] = []
-        tested = ((positions, batch, read.condition(batch)) for positions, batch in self.live(row_groups, first, rows))
+        batches = self.live(row_groups, may_be_encoded(first), rows)
+        tested = ((positions, batch, read.condition(batch)) for positions, batch in batches)
         for positions, batch, passing in tested:
             if not parts and len(row_groups) == 1 and _hits_most_pages(positions, passing):
                 return (yield from self._in_step(row_groups, rows, read, chain([(positions, batch, passing)], tested)))
             passed.add(positions, passing)
-            parts.append(chosen_of(batch.select(names), passing))
+            parts.append(looked_up(chosen_of(batch.select(names), passing), names))
         matched = self._matched(row_groups, read, passed)
         if not matched:
             return matched
@@ -243,13 +238,14 @@ class OpenedRows:
     ) -> Matches:
         """Yield the matching rows, of which most pages hold one: other columns are read batch by batch, too."""
         passed = PassedRows()
-        others = (batch for _, batch in self.live(row_groups, self._stored(read.others), rows))
+        others = (batch for _, batch in self.live(row_groups, may_be_encoded(self._stored(read.others)), rows))
         for positions, batch, passing, rest in _aligned(tested, others):
             whole = pa.RecordBatch.from_arrays(
                 [*batch.columns, *rest.columns], schema=pa.schema([*batch.schema, *rest.schema])
             )
             if passed.add(positions, passing):
-                yield chosen_of(self.complete(whole, read.wanted, row_groups, positions), passing)
+                rows_here = chosen_of(self.complete(whole, read.wanted, row_groups, positions), passing)
+                yield looked_up(rows_here, rows_here.schema.names)
         return self._matched(row_groups, read, passed)
 
     def _matched(self, row_groups: RowGroups, read: FilteredRead, passed: PassedRows) -> frozenset[int]:

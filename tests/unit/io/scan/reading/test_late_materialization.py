@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import SecateurError
-from secateur.io.parquet import row_group_reader
+from secateur.io.parquet import dictionary_texts, row_group_reader
 from secateur.io.parquet.row_selection import (
     RowSelection,
     all_rows,
@@ -57,6 +57,15 @@ def read_late(plan: Scan) -> Counter[str]:
         return rows(plan.to_arrow())
 
 
+def read_encoded(plan: Scan) -> Counter[str]:
+    """The rows of a plan, of which all texts that dictionaries encode are read so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dictionary_texts, "LEAST_ROWS", 1)
+        patch.setattr(dictionary_texts, "MOST_BYTES", float("inf"))
+        patch.setattr(dictionary_texts, "DECODING", 0.0)
+        return rows(plan.to_arrow())
+
+
 @examples(40)
 @given(tables_and_predicates(4), st.booleans())
 def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str]], indexed: bool) -> None:
@@ -72,6 +81,7 @@ def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str
             except SecateurError:
                 continue  # a row on which Spark raises an error, or what only Spark evaluates
             assert read_late(plan) == wanted, predicate
+            assert read_encoded(plan) == wanted, predicate
             assert rows(plan.to_arrow()) == wanted, predicate
             assert plan.count() == wanted.total(), predicate
 
