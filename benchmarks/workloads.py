@@ -31,6 +31,7 @@ from benchmarks.planning.threads import plan_threads
 from benchmarks.planning.top_n import topn_clustered, topn_filtered, topn_unclustered
 from benchmarks.planning.tune import tune
 from benchmarks.pruning_rates import pruning_rates
+from benchmarks.reading.encoded_texts import read_encoded_texts
 from benchmarks.reading.late_reads import read_late
 from benchmarks.reading.one_row import one_row
 from benchmarks.reading.ordered_answers import ordered_answers
@@ -91,6 +92,7 @@ WORKLOADS = (
     Workload("read_10k_contiguous", "10,000 rows of 1M in a row by their pages", read_10k_contiguous),
     Workload("read_everything", "all rows, and k scattered ones, by their pages", read_everything),
     Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
+    Workload("read_encoded_texts", "texts that dictionaries encode, against pyarrow's whole read", read_encoded_texts),
     Workload("read_sweep", "surviving row groups of 1,000 to 500,000 rows, against pyarrow's whole read", read_sweep),
     Workload("read_sweep_s3", "the same on a loopback S3, 15 ms a request", read_sweep_s3),
     Workload("read_peers", "questions planned and read, against DuckDB, DataFusion and Polars", read_peers),

@@ -1,16 +1,32 @@
-"""Arrays of integers: their range, and sets of them as ascending arrays."""
+"""Arrays of integers: their range, consecutive ones, and sets of them as ascending arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
+
+KEPT = 1 << 20  # integers: 8 MB
 
 
 def all_within(values: np.ndarray, least: int, most: int) -> bool:
     """Whether all integers lie in [least, most]; True if there are none."""
     return not len(values) or least <= int(values.min()) <= int(values.max()) <= most
+
+
+def consecutive(begin: int, end: int) -> np.ndarray:
+    """Return the integers of [begin, end), read-only: int64. Small ones are a part of an array that is kept."""
+    if end > KEPT:
+        return np.arange(begin, end)
+    return _first_integers(KEPT)[begin:end]
+
+
+@cache
+def _first_integers(count: int) -> np.ndarray:
+    numbers = np.arange(count)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def in_all(parts: Sequence[np.ndarray]) -> np.ndarray | None:

@@ -161,7 +161,7 @@ def test_a_plan_is_made_anew(root: Path, change: str) -> None:
 
 def test_a_file_that_is_overwritten_while_it_is_read_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it lies: whoever has it open sees other bytes. Here each file is read when its turn has come."""
-    monkeypatch.setattr("secateur.io.scan.block_reader.MOST_FILES", 1)
+    monkeypatch.setattr("secateur.io.scan.reading.block_reader.MOST_FILES", 1)
     plan = sec.prune(sec.open_table(str(root)), "id >= 10 AND n % 2 = 0", strict=True)
     batches = plan.to_batches()
     next(batches)

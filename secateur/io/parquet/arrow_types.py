@@ -163,7 +163,10 @@ def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> list[pa.Array]:
-    """Convert the columns of a file's batch to the table's fields; a column that the file lacks is NULL."""
+    """Convert the columns of a file's batch to the table's fields; a column that the file lacks is NULL.
+
+    Fields of dictionary types become values of either that type or its value type.
+    """
     names = batch.schema.names
     if names == [field.name for field in fields]:
         return [conform_array(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
@@ -178,6 +181,12 @@ def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> lis
     return columns
 
 
+def batch_of(arrays: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    """Return a batch of arrays, which may have other types than the fields."""
+    types = zip(fields, arrays, strict=True)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_type(array.type) for field, array in types]))
+
+
 def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """Widen an array to a type: casts, and missing struct fields as NULL. Raises InvalidParquet, UnsupportedTable."""
     if array.type == type_:
@@ -185,6 +194,9 @@ def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array([conform_array(chunk, type_) for chunk in array.chunks], type_)
     match type_:
+        case pa.DictionaryType():
+            is_kept = pa.types.is_dictionary(array.type) and array.type.value_type == type_.value_type
+            return array if is_kept else conform_array(array, type_.value_type)
         case pa.StructType() if pa.types.is_struct(array.type) and _is_shredded(array.type):
             raise UnsupportedTable(
                 "only Spark reads a VARIANT of which some values lie in columns of their own: leave the column out, or "

@@ -65,6 +65,22 @@ class KnownFooter:
         sizes = [metadata.row_group(i).total_byte_size or sys.maxsize for i in range(metadata.num_row_groups)]
         return [int(size / max(1, metadata.num_columns) / EXPANSION) for size in sizes]
 
+    @property
+    def is_decoded(self) -> bool:
+        """Whether the footer was decoded here before."""
+        return self._footer is not None
+
+    @property
+    def chunk_count(self) -> int:
+        """How many column chunks the file has."""
+        return int(self.metadata.num_row_groups * self.metadata.num_columns)
+
+    @cached_property
+    def texts(self) -> frozenset[int]:
+        """The leaves, by ordinal, whose values are stored as bytes of any length."""
+        schema = self.metadata.schema
+        return frozenset(leaf for leaf in range(len(self.paths)) if schema.column(leaf).physical_type == "BYTE_ARRAY")
+
     @cached_property
     def names(self) -> list[str]:
         """The names of the top-level columns. Raises an error of pyarrow for a schema that it cannot read."""

@@ -48,6 +48,18 @@ class ParquetFile:
     known: KnownFooter
     gap: int = LOCAL_GAP  # bytes; ranges at most this far apart are read together
 
+    def reader_of(self, encoded: tuple[str, ...]) -> pq.ParquetFile:
+        """Return pyarrow's reader, which reads some texts as numbers of entries of dictionaries."""
+        if not encoded:
+            return self.reader
+        if encoded not in self._readers:
+            self._readers[encoded] = _reader(self.file, self.known, self.gap, encoded)
+        return self._readers[encoded]
+
+    @cached_property
+    def _readers(self) -> dict[tuple[str, ...], pq.ParquetFile]:
+        return {}
+
     @cached_property
     def footer(self) -> Footer:
         """The footer, decoded here. Raises InvalidParquet."""
@@ -304,10 +316,16 @@ def with_footer(file: pa.NativeFile, redacted: str, gap: int, listed: ListedFile
         raise _trouble(file, redacted, error) from None
 
 
-def _reader(file: pa.NativeFile, known: KnownFooter, gap: int) -> pq.ParquetFile:
+def _reader(file: pa.NativeFile, known: KnownFooter, gap: int, encoded: Sequence[str] = ()) -> pq.ParquetFile:
     # Buffering ahead takes time on a local disk, and an ObjectFile does it itself, for all columns at once.
     ahead = gap > LOCAL_GAP and not isinstance(file, ObjectFile)
-    return pq.ParquetFile(file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
+    return pq.ParquetFile(
+        file,
+        metadata=known.metadata,
+        read_dictionary=encoded,
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=ahead,
+    )
 
 
 def _trouble(file: pa.NativeFile, redacted: str, error: Exception) -> Exception:

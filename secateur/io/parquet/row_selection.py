@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
+from secateur.integers import consecutive
 from secateur.ragged import offsets_of, runs_of, spread
 
 MOST_SLICES = 64  # ranges; above it, gathering rows is cheaper than concatenating slices
@@ -44,7 +45,11 @@ class RowSelection:
         """Return which ascending positions are rows of this selection: bool."""
         first, stop = positions.searchsorted(self.start), positions.searchsorted(self.stop)
         selected = np.zeros(len(positions), bool)
-        selected[spread(first, stop - first)] = True
+        if len(first) > MOST_SLICES:
+            selected[spread(first, stop - first)] = True
+            return selected
+        for begin, end in zip(first.tolist(), stop.tolist(), strict=True):
+            selected[begin:end] = True
         return selected
 
     def split(self, n: int) -> list[RowSelection]:
@@ -161,7 +166,7 @@ def with_positions(
     begin = 0
     for batch in batches:
         end = begin + batch.num_rows
-        yield np.arange(begin, end) if positions is None else positions[begin:end], batch
+        yield consecutive(begin, end) if positions is None else positions[begin:end], batch
         begin = end
 
 

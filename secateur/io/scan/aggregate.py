@@ -10,7 +10,7 @@ import pyarrow as pa
 from secateur.io.scan.in_order import ROWS, answered_in_order
 from secateur.io.scan.live_rows import complete_rows, live_rows
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.reading.read_ahead import read_ahead
 from secateur.io.scan.waves import wave, wave_sizes
 from secateur.pruning.aggregates.answers import (
     EXTREMES,

@@ -15,7 +15,7 @@ from secateur.io.scan.kept.answers import forget_answers
 from secateur.io.scan.kept.verdicts import forget_verdicts
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import PrunedBlocks, PrunedReading, excluded_by, reading_of, sampled
-from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.reading.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.pruning.bounds.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.reading.read_ahead import read_ahead
 from secateur.io.scan.surviving_blocks import ReadablePlan, surviving_bytes
 from secateur.io.scan.waves import wave, wave_sizes
 from secateur.pruning.order import Boundary, Order, fronts_of, up_to, zones_in

@@ -22,7 +22,7 @@ from secateur.io.scan.kept.match_tally import MatchTally
 from secateur.io.scan.kept.verdicts import VerdictNotes, keeping_verdicts, leaving_verdicts
 from secateur.io.scan.live_rows import live_rows
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.reading.read_ahead import read_ahead
 from secateur.io.scan.row_places import place_called
 from secateur.io.tables.file_rows import Delivery, FileBlocks
 from secateur.io.tables.table import Table
@@ -42,7 +42,7 @@ from secateur.pruning.stages.survivors import Executors
 
 if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList
-    from secateur.io.scan.block_reader import BlockReader
+    from secateur.io.scan.reading.block_reader import BlockReader
 
 ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
 
@@ -346,9 +346,10 @@ class PlannedScan(ScanPlan):
         return self.opened.table.delivery(self.opened.listing, self.file_ordinals)
 
     def _reader(self, fields: Sequence[pa.Field], tally: MatchTally | None = None) -> BlockReader:
-        from secateur.io.scan.block_reader import block_reader
+        from secateur.io.scan.reading.block_reader import block_reader
 
-        reader, verdicts = block_reader(self.opened, self.delivery, fields, self.residuals), self.verdict_notes
+        reader = block_reader(self.opened, self.delivery, fields, self.residuals, gains=self.expected_gains)
+        verdicts = self.verdict_notes
         if tally is None:
             return replace(reader, without_match=verdicts)
 
@@ -358,6 +359,13 @@ class PlannedScan(ScanPlan):
                 verdicts(file, residual, row_groups)
 
         return replace(reader, without_match=note)
+
+    @cached_property
+    def expected_gains(self) -> tuple[float, ...]:
+        """What reading the columns of each residual first is expected to spare of the others."""
+        from secateur.io.scan.reading.expected_gain import expected_gains
+
+        return expected_gains(self.residuals, self.survivors.blocks)
 
     @cached_property
     def verdict_notes(self) -> VerdictNotes | None:

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from secateur.io.scan.block_list import BlockList, block_list, reading_order
-from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.reading.block_reader import BlockReader
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.row_ranges import RowRanges, in_ranges, joined_ranges, no_ranges
 

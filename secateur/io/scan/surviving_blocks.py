@@ -17,9 +17,9 @@ from secateur.index.zones.page_locations import BlockLocations
 from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.row_group_reader import CHUNK_COST
 from secateur.io.scan.block_list import BlockList, block_list
-from secateur.io.scan.block_reader import BlockReader
-from secateur.io.scan.late_materialization import PAGE_CELL
 from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.scan.reading.block_reader import BlockReader
+from secateur.io.scan.reading.late_materialization import PAGE_CELL
 from secateur.io.scan.stored_locations import locations_of
 from secateur.pruning.residual import Residuals
 from secateur.pruning.row_ranges import RowRanges

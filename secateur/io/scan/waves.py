@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from secateur.integers import sorted_distinct
 from secateur.io.scan.block_list import BlockList, reading_order
-from secateur.io.scan.block_reader import BlockReader, block_reader
+from secateur.io.scan.reading.block_reader import BlockReader, block_reader
 from secateur.io.scan.surviving_blocks import ReadablePlan, surviving_blocks
 from secateur.pruning.residual import Residuals
 

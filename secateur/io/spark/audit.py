@@ -32,7 +32,7 @@ from secateur.pruning.row_ranges import in_ranges
 from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:
-    from secateur.io.scan.block_reader import BlockReader
+    from secateur.io.scan.reading.block_reader import BlockReader
 
 MOST_MATCHES = 100  # rows that are collected: a single one is a fault already
 MOST_VALUES = 8  # columns that are shown of such a row

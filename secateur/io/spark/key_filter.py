@@ -19,8 +19,8 @@ from secateur.index.build.spark_calls import arrow_of
 from secateur.index.build.spark_tasks import require_package
 from secateur.index.filters.bloom import bits_for, positions, probes_for
 from secateur.index.filters.hashing import hash_each, hash_words
-from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.reading.block_reader import BlockReader
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import arrow_schema
 from secateur.pruning.conjuncts import conjuncts

@@ -13,8 +13,8 @@ from pyspark.sql.datasource import InputPartition
 
 from secateur.errors import UnsupportedPredicate
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.reading.block_reader import BlockReader
 from secateur.io.spark.to_spark import descriptors
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table

@@ -57,7 +57,10 @@ class _ForPlans(AccumulatorParam[Noticed]):
 
 @dataclass(frozen=True)
 class TaskNotes:
-    """Sends what a reader in a task notices to the driver; see :data:`secateur.io.scan.block_reader.WithoutMatch`."""
+    """Sends what a reader in a task notices to the driver.
+
+    See :data:`secateur.io.scan.reading.block_reader.WithoutMatch`.
+    """
 
     number: int  # of the plan
     accumulator: Accumulator[Noticed]

@@ -32,10 +32,8 @@ from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, Unsupp
 from secateur.index.build import spark_calls
 from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.kept.verdicts import keeping_verdicts
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.read_path import (
     asks_hidden_metadata,
     asks_only_spark,
@@ -45,6 +43,8 @@ from secateur.io.scan.read_path import (
     needs_sparks_reader,
     only_spark_keeps,
 )
+from secateur.io.scan.reading.block_reader import BlockReader, block_reader
+from secateur.io.scan.reading.read_ahead import read_ahead
 from secateur.io.scan.row_places import places_among
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
@@ -178,7 +178,7 @@ class TooMuch(Exception):
 
 def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], most: float) -> DataFrame:
     """Read the rows here into a local relation, which Spark filters while planning. Raises TooMuch."""
-    reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
+    reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named, scan.expected_gains))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
     reader = replace(reader, without_match=scan.verdict_notes)
     files = reader.portions(scan.blocks_at(scan.order(), reader))
@@ -298,7 +298,7 @@ def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
     `scan.sql`.
     """
     opened = scan.opened
-    reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
+    reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named, scan.expected_gains)
     order = scan.order()
     blocks = scan.blocks_at(order, reader, is_sent=True)
     cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()

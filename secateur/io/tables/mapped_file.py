@@ -16,6 +16,7 @@ from secateur.index.naming import Path
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.parquet.arrow_types import batch_of
 from secateur.io.parquet.bloom_filter import no_filters
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
@@ -166,8 +167,8 @@ class MappedFile(ImmutableFile):
             self._require_stored(fields)
         stored_fields = {id_of(field): field for field in self.stored}
         values = {**self.view.defaults, **(self.constants or {})}
-        schema = pa.schema(fields)
-        for batch in self.rows.batches(row_groups, self.names(fields), rows):
+        kept = self.names([field for field in fields if pa.types.is_dictionary(field.type)])
+        for batch in self.rows.batches(row_groups, self.names(fields), rows, kept):
             arrays = [
                 projected(batch.column(stored_fields[id_of(field)].name), stored_fields[id_of(field)], field, values)
                 if id_of(field) in stored_fields
@@ -175,7 +176,7 @@ class MappedFile(ImmutableFile):
                 for field in fields
             ]
             self.rows.require_todays_calendar(arrays)
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
+            yield batch_of(arrays, fields) if fields else batch
 
     def names(self, fields: Sequence[pa.Field]) -> list[str]:
         """Return the file's names of those columns that it has."""

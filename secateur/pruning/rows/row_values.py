@@ -35,8 +35,10 @@ from secateur.values.kinds import Kind, is_float, kind_of
 
 
 def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    """Return the values of a field, null if any enclosing struct is null."""
+    """Return the values of a field, null if any enclosing struct is null; texts that are encoded are looked up."""
     values = batch.column(field.path[0])
+    if pa.types.is_dictionary(values.type):
+        return values.dictionary_decode()
     for name in field.path[1:]:
         values = pc.struct_field(values, name)
     return values

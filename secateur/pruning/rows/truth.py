@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import numbers
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.bounds.outcomes import EVERYTHING, FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.bounds.rangeset import RangeSet
@@ -69,6 +70,29 @@ def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
+    """Evaluate a leaf; if a dictionary encodes the only column that it needs, once for every entry."""
+    name = _encoded_column(leaf, batch)
+    if name is None:
+        return _in_all_locales(leaf, batch)
+    values = batch.column(name)
+    entries = pa.concat_arrays([values.dictionary, pa.nulls(1, values.dictionary.type)])
+    of_entries = _in_all_locales(leaf, pa.record_batch({name: entries}))
+    return of_entries[numbers(values.indices.fill_null(len(values.dictionary)), np.int32)]
+
+
+def _encoded_column(leaf: Leaf, batch: pa.RecordBatch) -> str | None:
+    """Return the only column that a leaf needs, if a dictionary with fewer entries than rows encodes it."""
+    encoded = {field.name for field in batch.schema if pa.types.is_dictionary(field.type)}
+    if not encoded:
+        return None
+    needed = {part for part in _evaluated(leaf) if isinstance(part, Field)}
+    if len(needed) != 1:
+        return None
+    name = needed.pop().path[0]
+    return name if name in encoded and len(batch.column(name).dictionary) < batch.num_rows else None
+
+
+def _in_all_locales(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     """Evaluate a leaf; where letters beyond ASCII change case, all locales must agree."""
     outcomes = _in_locale(leaf, batch, LOCALES[0])
     if isinstance(leaf, Within | Missing) and isinstance(leaf.operand, Field):

@@ -20,9 +20,9 @@ import secateur as sec
 from conformance.delta_log import inline_vector
 from secateur.errors import AuditFailed, StalePlan, UnknownColumn, UnsupportedPredicate
 from secateur.index.model import BuildOptions
-from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.kept import answers, versions
 from secateur.io.scan.kept.answers import BYTES_VARIABLE, DIRECTORY_VARIABLE
+from secateur.io.scan.reading.block_reader import BlockReader
 from tests.support.drawn.row_histories import HISTORIES
 from tests.support.formats.delta_tables import LoggedTable, numbered
 from tests.support.formats.iceberg_deletes import delete_positions

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.index.build import row_sketch
-from secateur.io.scan.block_reader import BlockReader
+from secateur.io.scan.reading.block_reader import BlockReader
 from secateur.pruning.aggregates import in_order
 from secateur.pruning.stages import first_rows
 from secateur.scan import Scan

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 import secateur as sec
 from secateur.errors import AuditFailed, StalePlan
 from secateur.index.model import BuildOptions
-from secateur.io.scan import late_materialization
 from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, MEMORY
-from secateur.io.scan.late_materialization import RowCondition
+from secateur.io.scan.reading import late_materialization
+from secateur.io.scan.reading.late_materialization import RowCondition
 from secateur.io.tables.table import Table
 from secateur.pruning.report import counted
 from secateur.scan import Scan
@@ -193,8 +193,8 @@ def test_c52_who_stops_leaves_nothing_of_what_was_not_read(lake: Lake, monkeypat
             return super().__call__(batch)
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr("secateur.io.scan.block_reader.RowCondition", Failing)
-        patch.setattr("secateur.io.scan.block_reader.MOST_FILES", 1)
+        patch.setattr("secateur.io.scan.reading.block_reader.RowCondition", Failing)
+        patch.setattr("secateur.io.scan.reading.block_reader.MOST_FILES", 1)
         sec.prune(table, NEVER).to_arrow()
     assert next(calls) > 1
     assert survivors(table, NEVER) > 0, "the row group that was given up is read again"

@@ -534,12 +534,12 @@ def test_no_reader_is_imported_to_plan(tmp_path: Path) -> None:
 import sys
 import secateur as sec
 plan = sec.prune({str(tmp_path)!r}, "id = 42", strict=True)
-readers = ("secateur.io.parquet.", "secateur.io.scan.block_reader", "secateur.io.tables.plain_rows", "pyarrow.parquet")
-besides = {{"secateur.io.parquet.arrow_types"}}
+readers = ("secateur.io.parquet.", "secateur.io.scan.reading.", "secateur.io.tables.plain_rows", "pyarrow.parquet")
+besides = {{"secateur.io.parquet.arrow_types", "secateur.io.scan.reading.read_ahead"}}
 imported = [name for name in sys.modules if name.startswith((*readers, "html")) and name not in besides]
 assert not imported, imported
 assert plan.to_arrow().num_rows == 1
-assert "secateur.io.scan.block_reader" in sys.modules, "it reads"
+assert "secateur.io.scan.reading.block_reader" in sys.modules, "it reads"
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

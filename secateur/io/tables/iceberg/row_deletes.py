@@ -18,6 +18,7 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.read.memory_cache import ByteCache
+from secateur.io.parquet.dictionary_texts import not_encoded
 from secateur.io.parquet.known_footer import GivenFooter
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
 from secateur.io.parquet.row_group_reader import RowGroupReader
@@ -110,6 +111,8 @@ class IcebergRows:
         self, row_groups: Sequence[int], fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """Yield the selected rows that are not deleted, with their positions within the row groups."""
+        if self.deletions.keys:  # with which values are compared
+            fields = not_encoded(fields)
         wanted, counted = self.deletions.fields(fields), bool(len(self.deletions.positions))
         names = list(range(len(fields))) if fields else None
         for positions, whole in with_positions(self.at(row_groups, wanted, rows), rows):

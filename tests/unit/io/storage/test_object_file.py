@@ -26,7 +26,7 @@ from secateur.index.read.loader import FEW_READ, SHORT, IndexMemory
 from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
 from secateur.io.parquet.footer import chunk_bounds
 from secateur.io.parquet.parquet_file import open_parquet
-from secateur.io.scan.block_reader import block_reader
+from secateur.io.scan.reading.block_reader import block_reader
 from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.tables.directory.table import ParquetDirectory

@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.io.parquet.row_group_reader import MOST_TOGETHER
 from secateur.io.parquet.row_selection import RowSelection
-from secateur.io.scan.late_materialization import FilteredRead, OpenedRows, Positioned, RowCondition, RowGroups
+from secateur.io.scan.reading.late_materialization import FilteredRead, OpenedRows, Positioned, RowCondition, RowGroups
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.ragged import offsets_of
 

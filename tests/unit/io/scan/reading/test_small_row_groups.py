@@ -19,10 +19,10 @@ from conformance.delta_log import inline_vector
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_group_reader import RowGroupReader
-from secateur.io.scan import block_reader, small_row_groups
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.block_reader import BlockReader
-from secateur.io.scan.late_materialization import RowCondition
+from secateur.io.scan.reading import block_reader, small_row_groups
+from secateur.io.scan.reading.block_reader import BlockReader
+from secateur.io.scan.reading.late_materialization import RowCondition
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.scan import Scan
 from tests.support.checks.oracle import rows
@@ -142,9 +142,9 @@ def test_a_condition_is_evaluated_once_and_others_are_read_where_it_holds(
         evaluated.append(batch.num_rows)
         return evaluate(self, batch)
 
-    def noted_read(self: RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+    def noted_read(self: RowGroupReader, row_groups: list[int], names: list[str], *others: object) -> object:
         read.append((len(row_groups), len(names)))
-        return read_batches(self, row_groups, names)
+        return read_batches(self, row_groups, names, *others)
 
     monkeypatch.setattr(RowCondition, "__call__", noted)
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted_read)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import SecateurError
-from secateur.io.parquet import row_group_reader
+from secateur.io.parquet import dictionary_texts, row_group_reader
 from secateur.io.parquet.row_selection import (
     RowSelection,
     all_rows,
@@ -27,7 +27,7 @@ from secateur.io.parquet.row_selection import (
     intersection,
     without_gaps,
 )
-from secateur.io.scan import late_materialization
+from secateur.io.scan.reading import late_materialization
 from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.pruning.predicate.nodes import Truth
@@ -57,6 +57,15 @@ def read_late(plan: Scan) -> Counter[str]:
         return rows(plan.to_arrow())
 
 
+def read_encoded(plan: Scan) -> Counter[str]:
+    """The rows of a plan, of which all texts that dictionaries encode are read so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dictionary_texts, "LEAST_ROWS", 1)
+        patch.setattr(dictionary_texts, "MOST_BYTES", float("inf"))
+        patch.setattr(dictionary_texts, "DECODING", 0.0)
+        return rows(plan.to_arrow())
+
+
 @examples(40)
 @given(tables_and_predicates(4), st.booleans())
 def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str]], indexed: bool) -> None:
@@ -72,6 +81,7 @@ def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str
             except SecateurError:
                 continue  # a row on which Spark raises an error, or what only Spark evaluates
             assert read_late(plan) == wanted, predicate
+            assert read_encoded(plan) == wanted, predicate
             assert rows(plan.to_arrow()) == wanted, predicate
             assert plan.count() == wanted.total(), predicate
 
@@ -135,9 +145,11 @@ def test_small_row_groups_of_a_file_are_read_together(tmp_path: Path, monkeypatc
     asked: list[tuple[int, list[str]]] = []
     real = row_group_reader.RowGroupReader._all_batches
 
-    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+    def noted(
+        self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str], *others: object
+    ) -> object:
         asked.append((len(row_groups), list(names)))
-        return real(self, row_groups, names)
+        return real(self, row_groups, names, *others)
 
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
     rows = sec.prune(sec.open_table(str(tmp_path)), "key in (7, 7777)").to_arrow()
@@ -264,7 +276,7 @@ def test_of_dense_matches_only_row_groups_with_one_are_read(tmp_path: Path, monk
     pq.write_table(data, tmp_path / "a.parquet", row_group_size=n // 3)
     asked = asked_of_pyarrow(monkeypatch)
     monkeypatch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
-    plan = sec.prune(sec.open_table(str(tmp_path)), "key between 0 and 1.5", strict=True)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "key * key < 0.9D", strict=True)
     assert plan.to_arrow() == data.filter(pa.array(hit))
     assert asked == [([0, 1, 2], ["key"]), ([1], ["x"])]
 
@@ -275,16 +287,30 @@ def large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
 
 
-def test_after_row_groups_with_matches_all_columns_are_read_at_once(
+def test_where_bounds_let_expect_matches_all_columns_are_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bounds leave all in doubt. The second row group is the last that is asked by itself."""
+    """Of values that lie evenly between -1 and 0.5, a third would match."""
     hit = np.arange(6_000) % 2 == 0
     data = pa.table({"key": np.where(hit, 0.5, -1.0), "x": np.random.default_rng(0).random(6_000)})
     pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
     large_row_groups(monkeypatch)
     asked = asked_of_pyarrow(monkeypatch)
     plan = sec.prune(sec.open_table(str(tmp_path)), "key > 0", strict=True)
+    assert plan.to_arrow() == data.filter(pa.array(hit))
+    assert asked == [([0, 1, 2, 3, 4, 5], ["key", "x"])]
+
+
+def test_after_row_groups_with_matches_all_columns_are_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds tell nothing. The second row group is the last that is asked by itself."""
+    hit = np.arange(6_000) % 2 == 0
+    data = pa.table({"key": np.where(hit, 0.5, -1.0), "x": np.random.default_rng(0).random(6_000)})
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
+    large_row_groups(monkeypatch)
+    asked = asked_of_pyarrow(monkeypatch)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "key * key < 0.9D", strict=True)
     assert plan.to_arrow() == data.filter(pa.array(hit))
     assert asked == [([0], ["key"]), ([0], ["x"]), ([1, 2, 3, 4, 5], ["key", "x"])]
 
@@ -394,9 +420,11 @@ def asked_of_pyarrow(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], l
     asked: list[tuple[list[int], list[str]]] = []
     real = row_group_reader.RowGroupReader._all_batches
 
-    def noted(self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str]) -> object:
+    def noted(
+        self: row_group_reader.RowGroupReader, row_groups: list[int], names: list[str], *others: object
+    ) -> object:
         asked.append((list(row_groups), list(names)))
-        return real(self, row_groups, names)
+        return real(self, row_groups, names, *others)
 
     monkeypatch.setattr(row_group_reader.RowGroupReader, "_all_batches", noted)
     return asked

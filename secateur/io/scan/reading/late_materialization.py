@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
+from secateur.io.parquet.arrow_types import batch_of
+from secateur.io.parquet.dictionary_texts import looked_up, may_be_encoded
 from secateur.io.parquet.row_selection import (
     LEAST_SHARE,
     MOST_SLICES,
@@ -26,6 +28,7 @@ from secateur.io.parquet.row_selection import (
     end_to_end,
     with_positions,
 )
+from secateur.io.scan.reading.passed_rows import PassedRows
 from secateur.io.scan.row_places import POSITION
 from secateur.io.tables.file_rows import FileRows, positions_in_file
 from secateur.io.tables.partitions import constant
@@ -73,16 +76,18 @@ class RowCondition:
 class Gain:
     """What reading other columns later has spared, or would have, in the row groups read so far; threads share it."""
 
-    share: float | None = None  # of the bytes of the other columns, the last row groups counting most; None: unknown
+    share: float = 1.0  # of the bytes of the other columns, the last row groups counting most
+    is_expected: bool = True  # before any row group was read
 
     def note(self, spared: float) -> None:
         """Note what share was spared in some row groups."""
-        self.share = spared if self.share is None else self.share + WEIGHT * (spared - self.share)
+        self.share = spared if self.is_expected else self.share + WEIGHT * (spared - self.share)
+        self.is_expected = False
 
     @property
     def is_little(self) -> bool:
         """Whether reading all columns at once is expected to take less time."""
-        return self.share is not None and self.share < LEAST_GAIN
+        return self.share < LEAST_GAIN
 
 
 @dataclass(frozen=True)
@@ -174,17 +179,16 @@ class OpenedRows:
 
     def _straight(self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead) -> Matches:
         """Yield the matching rows, reading all columns at once."""
-        passed = [np.zeros(0, np.int64)]
+        passed = PassedRows()
         names = [column.name for column in read.wanted]
         cut, chosen = rows, None  # the rows that are read, and those of them that are tested; None for all
         if rows is not None and not (self._are_few(row_groups, rows) or self._has_pages(row_groups, read, rows)):
             cut, chosen = None, rows  # testing some among all takes less time than cutting the others away first
-        for positions, batch in self.live(row_groups, read.fields, cut):
+        for positions, batch in self.live(row_groups, may_be_encoded(read.fields), cut):
             passing = read.condition(batch) if chosen is None else read.condition.among(batch, chosen.among(positions))
-            if passing.any():
-                passed.append(positions.compress(passing))
-                yield chosen_of(batch.select(names), passing)
-        return self._matched(row_groups, read, np.concatenate(passed))
+            if passed.add(positions, passing):
+                yield looked_up(chosen_of(batch.select(names), passing), names)
+        return self._matched(row_groups, read, passed)
 
     def _are_few(self, row_groups: RowGroups, rows: RowSelection) -> bool:
         """Return whether selected rows are copied one by one, which takes less time than testing the others, too."""
@@ -204,19 +208,19 @@ class OpenedRows:
         """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
         names = [column.name for column in read.wanted if column.name in read.condition.columns]
-        passed = [np.zeros(0, np.int64)]
+        passed = PassedRows()
         parts: list[pa.RecordBatch] = []
-        tested = ((positions, batch, read.condition(batch)) for positions, batch in self.live(row_groups, first, rows))
+        batches = self.live(row_groups, may_be_encoded(first), rows)
+        tested = ((positions, batch, read.condition(batch)) for positions, batch in batches)
         for positions, batch, passing in tested:
             if not parts and len(row_groups) == 1 and _hits_most_pages(positions, passing):
                 return (yield from self._in_step(row_groups, rows, read, chain([(positions, batch, passing)], tested)))
-            passed.append(positions.compress(passing))
-            parts.append(chosen_of(batch.select(names), passing))
-        chosen = np.concatenate(passed)
-        matched = self._matched(row_groups, read, chosen)
+            passed.add(positions, passing)
+            parts.append(looked_up(chosen_of(batch.select(names), passing), names))
+        matched = self._matched(row_groups, read, passed)
         if not matched:
             return matched
-        known, given = pa.Table.from_batches(parts), 0
+        chosen, known, given = passed.positions, pa.Table.from_batches(parts), 0
         for batch in self.at(row_groups, others, chosen):
             begin, given = given, given + batch.num_rows
             if not names:
@@ -233,21 +237,32 @@ class OpenedRows:
         self, row_groups: RowGroups, rows: RowSelection | None, read: FilteredRead, tested: Iterator[Tested]
     ) -> Matches:
         """Yield the matching rows, of which most pages hold one: other columns are read batch by batch, too."""
-        passed = [np.zeros(0, np.int64)]
-        others = (batch for _, batch in self.live(row_groups, self._stored(read.others), rows))
+        passed = PassedRows()
+        others = (batch for _, batch in self.live(row_groups, may_be_encoded(self._stored(read.others)), rows))
         for positions, batch, passing, rest in _aligned(tested, others):
-            passed.append(positions.compress(passing))
             whole = pa.RecordBatch.from_arrays(
                 [*batch.columns, *rest.columns], schema=pa.schema([*batch.schema, *rest.schema])
             )
-            if len(passed[-1]):
-                yield chosen_of(self.complete(whole, read.wanted, row_groups, positions), passing)
-        return self._matched(row_groups, read, np.concatenate(passed))
+            if passed.add(positions, passing):
+                rows_here = chosen_of(self.complete(whole, read.wanted, row_groups, positions), passing)
+                yield looked_up(rows_here, rows_here.schema.names)
+        return self._matched(row_groups, read, passed)
 
-    def _matched(self, row_groups: RowGroups, read: FilteredRead, positions: np.ndarray) -> frozenset[int]:
+    def _matched(self, row_groups: RowGroups, read: FilteredRead, passed: PassedRows) -> frozenset[int]:
         """Return the row groups that hold the matches, and note what reading other columns later spares there."""
-        read.gain.note(self.gain(row_groups, self._stored(read.others), positions))
-        return frozenset(self.row_groups_at(row_groups, positions) if len(positions) else ())
+        if not passed.batches:
+            read.gain.note(1.0)
+            return frozenset()
+        if len(row_groups) == 1:
+            read.gain.note(self._gain_by_pages(row_groups[0], self._stored(read.others), passed, 0))
+            return frozenset(row_groups)
+        ends = offsets_of(self.source.row_count[list(row_groups)])
+        held = passed.with_match(ends)
+        first = int(np.argmax(held))  # the others are taken to be like the first that has one
+        in_first = passed.between(*ends[first : first + 2].tolist())
+        by_pages = self._gain_by_pages(row_groups[first], self._stored(read.others), in_first, int(ends[first]))
+        read.gain.note(1.0 - float(held.mean()) * (1.0 - by_pages))
+        return frozenset(row_groups[i] for i in np.flatnonzero(held).tolist())
 
     def row_groups_at(self, row_groups: RowGroups, positions: np.ndarray) -> set[int]:
         """Return which of some row groups hold the rows at some positions, ascending; at least one."""
@@ -285,7 +300,7 @@ class OpenedRows:
     def _near(self, row_groups: RowGroups, positions: np.ndarray) -> RowSelection | None:
         """Return the rows at some positions, with those between if they are many; None if no page can be left out."""
         count = self.source.reader.row_count_of(row_groups)
-        if len(positions) >= LEAST_SHARE * count and _distinct(positions[::SAMPLED] // PAGE_CELL) >= count // PAGE_CELL:
+        if len(positions) >= LEAST_SHARE * count and _fill_cells(positions[::SAMPLED], count):
             return None
         if np.count_nonzero(positions[1:] > positions[:-1] + 1) < MOST_SLICES:
             return chosen_rows(positions)
@@ -293,24 +308,18 @@ class OpenedRows:
         cells = chosen_rows(cell[np.append(True, cell[1:] != cell[:-1])])
         return RowSelection(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
 
-    def gain(self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> float:
-        """Return the share of the bytes of stored columns that a read of the rows at some positions leaves out."""
-        if not len(positions):
-            return 1.0
-        if len(row_groups) == 1:
-            return self._gain_by_pages(row_groups, fields, positions)
-        held = self._with_rows(row_groups, positions)
-        first = int(np.argmax(held))  # the others are taken to be like the first that has one
-        begin, end = offsets_of(self.source.row_count[list(row_groups[: first + 1])])[-2:].tolist()
-        in_first = positions[: np.searchsorted(positions, end)] - begin
-        by_pages = self._gain_by_pages((row_groups[first],), fields, in_first)
-        return 1.0 - float(held.mean()) * (1.0 - by_pages)
+    def _gain_by_pages(self, row_group: int, fields: Sequence[pa.Field], passed: PassedRows, begin: int) -> float:
+        """Return the share of stored columns' bytes that a read of some rows leaves out of a row group.
 
-    def _gain_by_pages(self, row_group: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray) -> float:
-        if self.source.reader.is_read_whole(row_group):
+        The rows are numbered from the row group's first, which has the number `begin`.
+        """
+        if self.source.reader.is_read_whole((row_group,)):
             return 0.0
-        near = self._near(row_group, positions)
-        return 0.0 if near is None else self.source.reader.gain(row_group[0], self.source.names(fields), near)
+        count = self.source.reader.row_count_of((row_group,))
+        if len(passed) >= LEAST_SHARE * count and _fill_cells(passed.sampled(SAMPLED) - begin, count):
+            return 0.0
+        near = self._near((row_group,), passed.positions - begin)
+        return 0.0 if near is None else self.source.reader.gain(row_group, self.source.names(fields), near)
 
     def _among_all(
         self, row_groups: RowGroups, fields: Sequence[pa.Field], positions: np.ndarray
@@ -322,11 +331,12 @@ class OpenedRows:
         if not held.all():
             wanted = wanted[np.repeat(held, counts)]
         begin = 0
-        for batch in self.source.at([row_groups[i] for i in np.flatnonzero(held).tolist()], fields, None):
+        with_match = [row_groups[i] for i in np.flatnonzero(held).tolist()]
+        for batch in self.source.at(with_match, may_be_encoded(fields), None):
             of_batch = wanted[begin : begin + batch.num_rows]
             begin += batch.num_rows
             if of_batch.any():
-                yield chosen_of(batch, of_batch)
+                yield looked_up(chosen_of(batch, of_batch), batch.schema.names)
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
         """Return the fields that are not constant."""
@@ -351,7 +361,7 @@ class OpenedRows:
             else constant(self.constants[field.name], n)
             for field in fields
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return batch_of(arrays, fields)
 
     def _in_file(self, row_groups: RowGroups, positions: np.ndarray) -> pa.Array:
         """Return the positions in the file of rows of some row groups."""
@@ -392,6 +402,11 @@ def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:
     """Return whether matches are so dense that nearly every page of other columns is needed."""
     cells = positions // PAGE_CELL
     return _distinct(cells[passing]) > MOST_HIT * _distinct(cells)
+
+
+def _fill_cells(positions: np.ndarray, count: int) -> bool:
+    """Return whether rows at some positions lie in all pages of a row group of so many rows."""
+    return _distinct(positions // PAGE_CELL) >= count // PAGE_CELL
 
 
 def _distinct(ascending: np.ndarray) -> int:

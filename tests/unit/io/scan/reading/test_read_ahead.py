@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.reading.read_ahead import read_ahead
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 20])

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.late_materialization import FilteredRead, OpenedRows, Positioned, RowCondition
 from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.scan.reading.late_materialization import FilteredRead, Gain, OpenedRows, Positioned, RowCondition
+from secateur.io.scan.reading.small_row_groups import FilePart, matching_rows_of, portions
 from secateur.io.scan.row_places import FILE, POSITION, places_among
-from secateur.io.scan.small_row_groups import FilePart, matching_rows_of, portions
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.bound_walks import columns, is_supported
@@ -46,6 +46,7 @@ class BlockReader:
     at_once: int = 1  # files that it pays to read at the same time
     is_local: bool = False  # whether small files are read one after the other, and no read waits for a request
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
+    gains: tuple[float, ...] = ()  # for every residual, what reading its columns first is expected to spare; none: all
     without_match: WithoutMatch | None = None  # called for row groups whose rows were all looked at
 
     def read(self, *files: FileBlocks) -> Iterator[pa.RecordBatch]:
@@ -134,12 +135,16 @@ class BlockReader:
 
     @cached_property
     def _reads(self) -> list[FilteredRead | None]:
-        return [None if predicate is None else self._read_by(predicate) for predicate in self.residuals]
+        gains = self.gains or (1.0,) * len(self.residuals)
+        return [
+            None if predicate is None else self._read_by(predicate, Gain(gain))
+            for predicate, gain in zip(self.residuals, gains, strict=True)
+        ]
 
-    def _read_by(self, predicate: Predicate) -> FilteredRead:
+    def _read_by(self, predicate: Predicate, gain: Gain) -> FilteredRead:
         condition = RowCondition(predicate, self.rows)
         names = condition.columns | {field.name for field in self.fields}
-        return FilteredRead(condition, self.fields, [field for field in self.needed if field.name in names])
+        return FilteredRead(condition, self.fields, [field for field in self.needed if field.name in names], gain)
 
     @cached_property
     def _constant_names(self) -> list[str]:
@@ -174,10 +179,11 @@ def block_reader(
     fields: Sequence[pa.Field],
     residuals: Residuals,
     names: Iterable[str] = (),
+    gains: tuple[float, ...] = (),
 ) -> BlockReader:
     """Return the reader of the given columns, plus those that residuals and `names` need.
 
-    A residual that only Spark can evaluate filters nothing here.
+    A residual that only Spark can evaluate filters nothing here. For `gains` see :func:`.expected_gain.expected_gains`.
     """
     available, known = opened.readable_schema, {field.name for field in fields}
     used = [] if residuals.whole is None else columns(residuals.whole)
@@ -196,4 +202,5 @@ def block_reader(
         places,
         at_once=delivery.at_once,
         is_local=delivery.is_local,
+        gains=gains,
     )

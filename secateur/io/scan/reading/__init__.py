@@ -1,0 +1,1 @@
+"""Read the rows of surviving blocks in this process."""
