@@ -196,7 +196,8 @@ class RowGroupReader(Generic[OpenFile]):
         """
         known, counts = self.opened.known, self.opened.row_count[list(row_groups)]
         texts = known.texts.intersection(leaves)
-        if not texts or not pays(counts, len(texts), 0 if known.is_decoded else known.chunk_count):
+        is_decoded = known.is_decoded or isinstance(self.file, ObjectFile)  # or is here, for the chunks to read ahead
+        if not texts or not pays(counts, len(texts), 0 if is_decoded else known.chunk_count):
             return ()
         return encoded_texts(self.opened.footer, row_groups, texts)
 
