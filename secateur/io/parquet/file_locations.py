@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from secateur.concurrency import at_once, in_turn
 from secateur.errors import InvalidParquet
 from secateur.index.zones.page_locations import UNKNOWN, FileLocations
 from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, column_locations
@@ -75,11 +75,7 @@ def _completed(
     """Fill in pages that have no OffsetIndex from their headers, if these are consistent."""
     unknown = [leaf for leaf, chunk in locations.chunks.items() if chunk.pages is None]
     walk = partial(_walked, file, footer, row_group, footer.head.columns, gap)
-    if gap > LOCAL_GAP and len(unknown) > 1:
-        with ThreadPoolExecutor(min(READ_THREADS, len(unknown))) as threads:
-            chunks = list(threads.map(walk, unknown))
-    else:
-        chunks = list(map(walk, unknown))
+    chunks = at_once(walk, unknown, READ_THREADS) if gap > LOCAL_GAP else in_turn(walk, unknown)
     completed = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
     return ChunkLocations(locations.row_count, {**locations.chunks, **completed})
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.arrays import strings
+from secateur.concurrency import at_once
 from secateur.io.storage.filesystem_settings import innermost
 from secateur.io.storage.witness import drawn, fsspec_of, version_of
 
@@ -105,8 +106,7 @@ def list_directories(filesystem: FileSystem, directories: Sequence[str]) -> list
     """
     if (fsspec := fsspec_of(innermost(filesystem, "")[0])) is not None:
         fsspec.invalidate_cache()
-    with ThreadPoolExecutor(THREADS) as threads:
-        return list(threads.map(lambda directory: _directly_in(*innermost(filesystem, directory)), directories))
+    return at_once(lambda directory: _directly_in(*innermost(filesystem, directory)), directories, THREADS)
 
 
 def _directly_in(filesystem: FileSystem, directory: str) -> ListedFiles:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from secateur.concurrency import at_once
 from secateur.errors import TableNotFound, UnsupportedTable
 from secateur.io.storage.list_files import FileSystem, is_missing
 from secateur.io.storage.redaction import trouble
@@ -54,8 +54,7 @@ def look_at(filesystem: FileSystem, root: str, redacted: str) -> TableLook:
         partial(_entries, filesystem, posixpath.join(root, DELTA_LOG), redacted),
         partial(_entries, filesystem, posixpath.join(root, ICEBERG), posixpath.join(root, ICEBERG)),
     ]
-    with ThreadPoolExecutor(len(asks)) as threads:  # wait for an object store once, not once per request
-        info, hudi, log, metadata = threads.map(lambda ask: ask(), asks)
+    info, hudi, log, metadata = at_once(lambda ask: ask(), asks, len(asks))
     return TableLook(
         info.type,
         has_delta_log=log is not None,

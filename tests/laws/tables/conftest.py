@@ -9,7 +9,7 @@ import pytest
 from secateur.io.parquet import dictionary_texts
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def encoded_texts() -> Iterator[None]:
     """Dictionaries pay always."""
     with pytest.MonkeyPatch.context() as patch:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(IS_3, reason="Spark 3.5 has no VARIANT")
 
 ROWS, BLOCK = 160, 40
-PREDICATES = by_profile(90, 600, 3000, fast=60)
+PREDICATES = by_profile(40, 600, 3000)
 AT_ONCE = 40  # predicates that one job of Spark's evaluates
 SCHEMAS = {  # what a file shreds; None: as Spark infers it
     "nothing": "",

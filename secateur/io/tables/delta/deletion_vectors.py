@@ -10,7 +10,6 @@ import posixpath
 import uuid
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
+from secateur.concurrency import at_once
 from secateur.errors import InvalidParquet, UnsupportedTable
 from secateur.io.storage.file_version import vanished
 from secateur.io.storage.redaction import trouble
@@ -104,10 +104,9 @@ def read_vectors(open_input: OpenInput, vectors: Sequence[Vector]) -> list[np.nd
         return _from_file(open_input, file, file_vectors)
 
     positions: list[np.ndarray] = [np.zeros(0, np.int64)] * len(vectors)
-    with ThreadPoolExecutor(VECTOR_THREADS) as threads:
-        for numbers, parts in zip(by_file.values(), threads.map(read, by_file), strict=True):
-            for i, part in zip(numbers, parts, strict=True):
-                positions[i] = part
+    for numbers, parts in zip(by_file.values(), at_once(read, [*by_file], VECTOR_THREADS), strict=True):
+        for i, part in zip(numbers, parts, strict=True):
+            positions[i] = part
     return positions
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import truths
+from secateur.concurrency import at_once
 from secateur.errors import MixedRewrite, TableChanged, UnknownSnapshot
 from secateur.io.tables.delta.actions import LogReader, changes_schema
 from secateur.io.tables.delta.live_files import reconciled
@@ -134,15 +134,14 @@ class DeltaHistory:
                 "the table was made anew, or an older version was asked for"
             )
         versions = range(since + 1, last + 1)
-        files = [self._log.commits.get(version) for version in versions]
-        if None in files:
-            lacking = commit_name(versions[files.index(None)])
+        files = {version: file for version, file in self._log.commits.items() if version in versions}
+        if len(files) < len(versions):
+            lacking = commit_name(min({*versions} - {*files}))
             raise UnknownSnapshot(
                 f"what came after version {since} of {self.table.location} is not known any more: its log was cleaned "
                 f"up, and {lacking} is gone; read the whole table, without since="
             )
-        with ThreadPoolExecutor(LOG_THREADS) as threads:
-            return list(threads.map(self._commit, versions, files))
+        return at_once(lambda version: self._commit(version, files[version]), versions, LOG_THREADS)
 
     def _commit(self, version: int, file: LogFile) -> _Commit:
         reader = self._reader

@@ -6,13 +6,13 @@ Source: Delta's protocol, "Action Reconciliation".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from secateur.concurrency import at_once
 from secateur.errors import TableNotFound
 from secateur.io.tables.delta.actions import CheckpointFile, LogReader, TableActions, changes_schema, sidecar_name
 from secateur.io.tables.delta.live_files import merged, reconciled
@@ -109,9 +109,8 @@ class _Tail:
 
 
 def _tail(reader: LogReader, commits: Sequence[LogFile]) -> _Tail:
-    with ThreadPoolExecutor(LOG_THREADS) as threads:
-        contents = threads.map(reader.bytes_of, [file.name for file in commits])
-        return _Tail(reader, tuple((file.name, data) for file, data in zip(commits, contents, strict=True)))
+    contents = at_once(reader.bytes_of, [file.name for file in commits], LOG_THREADS)
+    return _Tail(reader, tuple((file.name, data) for file, data in zip(commits, contents, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -130,9 +129,8 @@ class _Opened:
             data = reader.bytes_of(first)
             actions, json, parts = reader.table_actions(first, data), (first, data), ()
             return _Opened(reader, json, parts, actions)
-        with ThreadPoolExecutor(LOG_THREADS) as threads:
-            opened = tuple(threads.map(lambda file: reader.parquet(file.name), files))
-            in_parts = list(threads.map(lambda part: part.table_actions, opened))
+        opened = tuple(at_once(lambda file: reader.parquet(file.name), files, LOG_THREADS))
+        in_parts = at_once(lambda part: part.table_actions, opened, LOG_THREADS)
         actions = TableActions()
         for part in in_parts:
             actions = TableActions(
@@ -146,6 +144,5 @@ class _Opened:
         """Return the files of the checkpoint and of its sidecars, which are read in parallel."""
         json_changes = [] if self.json is None else [self.reader.json_changes(*self.json, partition_columns)]
         names = [sidecar_name(path) for path in self.actions.sidecars]
-        with ThreadPoolExecutor(LOG_THREADS) as threads:
-            sidecars = list(threads.map(self.reader.parquet, names))
-            return [*json_changes, *threads.map(lambda part: part.changes(partition_columns), (*self.parts, *sidecars))]
+        files = (*self.parts, *at_once(self.reader.parquet, names, LOG_THREADS))
+        return [*json_changes, *at_once(lambda part: part.changes(partition_columns), files, LOG_THREADS)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from secateur.concurrency import at_once
 from secateur.io.tables.delta.actions import LogReader
 from secateur.io.tables.delta.listing import of_delta
 from secateur.io.tables.delta.log_files import LogFile, list_log
@@ -34,8 +34,7 @@ class DeltaTables:
         places = self.places
         commits = sorted(list_log(places.filesystem, places.root, places.location).commits.items())
         reader = LogReader(places.filesystem, places.root, places.location)
-        with ThreadPoolExecutor(LOG_THREADS) as threads:
-            infos = list(threads.map(lambda commit: commit_info(reader, commit[1]), commits))
+        infos = at_once(lambda commit: commit_info(reader, commit[1]), commits, LOG_THREADS)
         known = {version for version, _ in commits}
         rows: list[dict[str, Any]] = [
             {

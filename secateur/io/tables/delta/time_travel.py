@@ -6,8 +6,8 @@ Source: Delta's protocol, "Recommendations for Readers of Tables with In-Commit 
 from __future__ import annotations
 
 import datetime as dt
-from concurrent.futures import ThreadPoolExecutor
 
+from secateur.concurrency import at_once
 from secateur.errors import UnknownSnapshot
 from secateur.io.tables.delta.actions import LogReader
 from secateur.io.tables.delta.log_files import LogListing
@@ -22,8 +22,7 @@ def version_at(reader: LogReader, listing: LogListing, moment: dt.datetime) -> i
     one before it.
     """
     commits = sorted(listing.commits.items())
-    with ThreadPoolExecutor(LOG_THREADS) as threads:
-        infos = list(threads.map(lambda commit: commit_info(reader, commit[1]), commits))
+    infos = at_once(lambda commit: commit_info(reader, commit[1]), commits, LOG_THREADS)
     newest, before, wanted = None, float("-inf"), moment.timestamp() * 1000
     for (version, file), info in zip(commits, infos, strict=True):
         committed = max(float(int(committed_at(file, info))), before + 1)

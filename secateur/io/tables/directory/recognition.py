@@ -7,11 +7,11 @@ its end equals the one in its index entry.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secateur.concurrency import at_once
 from secateur.errors import SecateurError
 from secateur.index.read.coverage import alike
 from secateur.index.segments.snapshot import Snapshot
@@ -54,8 +54,7 @@ def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -
     doubtful = np.flatnonzero(differs)
     if not len(doubtful):
         return listing
-    with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-        ends = np.array(list(threads.map(lambda i: _end(table, listing, i), file[doubtful].tolist())), np.int64)
+    ends = np.array(at_once(lambda i: _end(table, listing, i), file[doubtful].tolist(), FOOTER_THREADS), np.int64)
     same = doubtful[ends == entries.end[doubtful]]
     known_as = listing.witness.copy()
     known_as[file[same]] = entries.witness[same]

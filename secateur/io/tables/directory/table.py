@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import from_numpy
+from secateur.concurrency import at_once
 from secateur.errors import InvalidParquet, StalePlan, TableNotFound
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
@@ -186,8 +187,7 @@ class ParquetDirectory:
         """
 
         try:
-            with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-                list(threads.map(lambda ordinal: self.listed(listing, ordinal).require(), ordinals.tolist()))
+            at_once(lambda ordinal: self.listed(listing, ordinal).require(), ordinals.tolist(), FOOTER_THREADS)
         except StalePlan:
             self.expire()
             raise

@@ -10,7 +10,6 @@ import io
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import strings
+from secateur.concurrency import at_once
 from secateur.errors import TableNotFound, UnsupportedTable
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import trouble
@@ -59,9 +59,8 @@ class CommitReader:
         Raises TableNotFound for a file that is missing or broken, UnsupportedTable.
         """
         wanted = list(self.timeline.commits.items())
-        with ThreadPoolExecutor(THREADS) as threads:
-            read = threads.map(lambda item: known.get(item) or self._read(*item), wanted)
-            return dict(zip(wanted, read, strict=True))
+        read = at_once(lambda item: known.get(item) or self._read(*item), wanted, THREADS)
+        return dict(zip(wanted, read, strict=True))
 
     def rolled_back(self) -> np.ndarray:
         """Return the instants of commits that were rolled back, by the rollbacks in the timeline.

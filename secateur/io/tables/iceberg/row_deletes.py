@@ -7,7 +7,6 @@ positions and the lists of deleted keys that apply. Executors need neither manif
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags
+from secateur.concurrency import at_once
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.dictionary_texts import not_encoded
@@ -214,10 +214,9 @@ class DeleteFiles:
         def read(delete: int) -> list[np.ndarray]:
             return self._kept_positions(delete, places[deletes == delete])
 
-        with ThreadPoolExecutor(DELETE_THREADS) as threads:
-            for delete, parts in zip(distinct, threads.map(read, distinct), strict=True):
-                for place, part in zip(places[deletes == delete].tolist(), parts, strict=True):
-                    positions[place].append(part)
+        for delete, parts in zip(distinct, at_once(read, distinct, DELETE_THREADS), strict=True):
+            for place, part in zip(places[deletes == delete].tolist(), parts, strict=True):
+                positions[place].append(part)
         return [np.unique(np.concatenate(parts)) if parts else None for parts in positions]
 
     def _kept_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
@@ -248,8 +247,7 @@ class DeleteFiles:
         chosen = self._content[deletes] == EQUALITY_DELETES
         deletes, places = deletes[chosen], places[chosen]
         distinct, numbers = np.unique(deletes, return_inverse=True)
-        with ThreadPoolExecutor(DELETE_THREADS) as threads:
-            keys = list(threads.map(self._kept_keys, distinct.tolist()))
+        keys = at_once(self._kept_keys, distinct.tolist(), DELETE_THREADS)
         applying: list[list[int] | None] = [None] * len(self.ordinals)
         for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
             applying[place] = [*(applying[place] or ()), number]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,6 +22,7 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from secateur.concurrency import at_once
 from secateur.errors import (
     AccessDenied,
     IndexFault,
@@ -251,8 +251,7 @@ class IcebergSnapshot:
         def load(key: ManifestKey) -> Manifest:
             return self.cache.get(key, lambda: kept[key] if key in kept else self._read_manifest(listed[key]))
 
-        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
-            return dict(zip(listed, threads.map(load, listed), strict=True))
+        return dict(zip(listed, at_once(load, [*listed], MANIFEST_THREADS), strict=True))
 
     def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
         """Return the wanted manifests that are stored beside the index, if they name only files of the table.
