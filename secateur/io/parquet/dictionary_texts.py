@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from secateur.io.parquet.arrow_types import batch_of
 from secateur.io.parquet.column_chunk import Chunk
-from secateur.io.parquet.footer import Footer, stored_chunks
+from secateur.io.parquet.footer import Footer
 
 LEAST_ROWS = 16_384  # of a row group
 MOST_BYTES = 8.0  # uncompressed per value: its number, and its share of the dictionary
@@ -41,7 +41,7 @@ def encoded_texts(footer: Footer, row_groups: Sequence[int], leaves: Collection[
         and len(leaf.path) == 1
         and "." not in leaf.path[0]  # which pyarrow takes for a nested column
         and _is_text(leaf.type)
-        and all(_has_small_dictionary(stored_chunks(footer, leaf)[1][i]) for i in row_groups)
+        and all(_has_small_dictionary(footer.chunks(i)[leaf.ordinal]) for i in row_groups)
     )
 
 

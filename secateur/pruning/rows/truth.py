@@ -6,7 +6,7 @@ and connectives are the ones used for blocks. A set of all three marks a row on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from textwrap import shorten
 
 import numpy as np
@@ -66,13 +66,18 @@ def _value_text(value: pa.Scalar) -> str:
 
 def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     """Return each row's truth value as a set of one outcome, or all three if it has none: uint8 of shape (rows,)."""
-    return combined(predicate, lambda leaf: _leaf(leaf, batch))
+    encoded = {
+        field.name
+        for field, values in zip(batch.schema, batch.columns, strict=True)
+        if pa.types.is_dictionary(field.type) and len(values.dictionary) < batch.num_rows
+    }
+    return combined(predicate, lambda leaf: _leaf(leaf, batch, encoded))
 
 
-def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
+def _leaf(leaf: Leaf, batch: pa.RecordBatch, encoded: Collection[str]) -> np.ndarray:
     """Evaluate a leaf; if a dictionary encodes the only column that it needs, once for every entry."""
-    name = _encoded_column(leaf, batch)
-    if name is None:
+    name = _only_column(leaf) if encoded else None
+    if name not in encoded:
         return _in_all_locales(leaf, batch)
     values = batch.column(name)
     entries = pa.concat_arrays([values.dictionary, pa.nulls(1, values.dictionary.type)])
@@ -80,16 +85,10 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     return of_entries[numbers(values.indices.fill_null(len(values.dictionary)), np.int32)]
 
 
-def _encoded_column(leaf: Leaf, batch: pa.RecordBatch) -> str | None:
-    """Return the only column that a leaf needs, if a dictionary with fewer entries than rows encodes it."""
-    encoded = {field.name for field in batch.schema if pa.types.is_dictionary(field.type)}
-    if not encoded:
-        return None
+def _only_column(leaf: Leaf) -> str | None:
+    """Return the only column that a leaf needs; None if it needs none or several."""
     needed = {part for part in _evaluated(leaf) if isinstance(part, Field)}
-    if len(needed) != 1:
-        return None
-    name = needed.pop().path[0]
-    return name if name in encoded and len(batch.column(name).dictionary) < batch.num_rows else None
+    return needed.pop().path[0] if len(needed) == 1 else None
 
 
 def _in_all_locales(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import SecateurError
-from secateur.io.parquet import dictionary_texts, row_group_reader
+from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_selection import (
     RowSelection,
     all_rows,
@@ -32,6 +32,7 @@ from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.pruning.predicate.nodes import Truth
 from secateur.scan import Scan
+from tests.support.always_encoded import always_encoded
 from tests.support.checks.oracle import rows
 from tests.support.drawn.strategies import TableSpec, tables_and_predicates
 from tests.support.profiles import examples
@@ -59,10 +60,7 @@ def read_late(plan: Scan) -> Counter[str]:
 
 def read_encoded(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which all texts that dictionaries encode are read so."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dictionary_texts, "LEAST_ROWS", 1)
-        patch.setattr(dictionary_texts, "MOST_BYTES", float("inf"))
-        patch.setattr(dictionary_texts, "DECODING", 0.0)
+    with always_encoded():
         return rows(plan.to_arrow())
 
 
@@ -287,32 +285,27 @@ def large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_group_reader.RowGroupReader, "is_light", lambda *_: False)
 
 
-def test_where_bounds_let_expect_matches_all_columns_are_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("predicate", "reads"),
+    [
+        # Of values that lie evenly between -1 and 0.5, a third would match.
+        ("key > 0", [([0, 1, 2, 3, 4, 5], ["key", "x"])]),
+        # Bounds tell nothing. The second row group is the last that is asked by itself.
+        ("key * key < 0.9D", [([0], ["key"]), ([0], ["x"]), ([1, 2, 3, 4, 5], ["key", "x"])]),
+    ],
+)
+def test_where_matches_are_expected_all_columns_are_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: str, reads: list[tuple[list[int], list[str]]]
 ) -> None:
-    """Of values that lie evenly between -1 and 0.5, a third would match."""
+    """By bounds, or after row groups with matches."""
     hit = np.arange(6_000) % 2 == 0
     data = pa.table({"key": np.where(hit, 0.5, -1.0), "x": np.random.default_rng(0).random(6_000)})
     pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
     large_row_groups(monkeypatch)
     asked = asked_of_pyarrow(monkeypatch)
-    plan = sec.prune(sec.open_table(str(tmp_path)), "key > 0", strict=True)
+    plan = sec.prune(sec.open_table(str(tmp_path)), predicate, strict=True)
     assert plan.to_arrow() == data.filter(pa.array(hit))
-    assert asked == [([0, 1, 2, 3, 4, 5], ["key", "x"])]
-
-
-def test_after_row_groups_with_matches_all_columns_are_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Bounds tell nothing. The second row group is the last that is asked by itself."""
-    hit = np.arange(6_000) % 2 == 0
-    data = pa.table({"key": np.where(hit, 0.5, -1.0), "x": np.random.default_rng(0).random(6_000)})
-    pq.write_table(data, tmp_path / "a.parquet", row_group_size=1_000)
-    large_row_groups(monkeypatch)
-    asked = asked_of_pyarrow(monkeypatch)
-    plan = sec.prune(sec.open_table(str(tmp_path)), "key * key < 0.9D", strict=True)
-    assert plan.to_arrow() == data.filter(pa.array(hit))
-    assert asked == [([0], ["key"]), ([0], ["x"]), ([1, 2, 3, 4, 5], ["key", "x"])]
+    assert asked == reads
 
 
 def test_after_row_groups_without_a_match_the_condition_is_asked_first_again(
