@@ -38,6 +38,7 @@ LIMITS: Mapping[str, Mapping[str, Values]] = {  # by module
         "PAGE_CELL": [1, 4],
         "LEAST_GAIN": [0, 2],
     },
+    "io.scan.reading.passed_rows": {"SPARSE": [0, 1000]},
     "io.scan.first_rows": {"PARTS": [1, 5], "SPARE_ROWS": [0, 1]},
     "io.scan.reading.block_reader": {"BATCH_BYTES": [1, 100], "LEAST_PORTION": [1], "MOST_FILES": [1, 2]},
     "io.scan.surviving_blocks": {"MOST_LOCATED": [0, 1]},

@@ -6,20 +6,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+SPARSE = 8  # bytes of a position, for one of a flag
+
 
 @dataclass(eq=False)
 class PassedRows:
     """Rows of some row groups that meet a condition, batch by batch, in order."""
 
     batches: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
-    # the ascending positions of the rows of every batch that has a match, and which of them match
+    # ascending positions of rows of every batch that has a match, all that match among them, and which do
 
     def add(self, positions: np.ndarray, passing: np.ndarray) -> bool:
         """Add the rows of a batch, and return whether one matches."""
-        has_match = bool(passing.any())
-        if has_match:
+        count = int(np.count_nonzero(passing))
+        if count * SPARSE < len(passing):  # few positions take less memory than the flags of all
+            positions, passing = positions.compress(passing), np.ones(count, bool)
+        if count:
             self.batches.append((positions, passing))
-        return has_match
+        return count > 0
 
     def __len__(self) -> int:
         """The number of rows that match."""
@@ -31,7 +35,7 @@ class PassedRows:
         return np.concatenate([np.zeros(0, np.int64), *(rows.compress(passing) for rows, passing in self.batches)])
 
     def sampled(self, step: int) -> np.ndarray:
-        """Return the positions of those rows that match among every so many rows: int64, ascending."""
+        """Return the positions of some rows that match, those among every so many that are kept: int64, ascending."""
         return PassedRows([(rows[::step], passing[::step]) for rows, passing in self.batches]).positions
 
     def with_match(self, ends: np.ndarray) -> np.ndarray:
