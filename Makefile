@@ -61,7 +61,7 @@ NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_
     test_keys_are_merged_into_delta_with_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
 
-.PHONY: help demo demo-local test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders dist clean lock
+.PHONY: help demo demo-local environments test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders dist clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -72,8 +72,15 @@ demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: request
 demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
 	$(BIN)/secateur demo --local
 
-test: lint types oldest spark35 $(VENV)/classes.jsa $(if $(NPM),azurite) ## every check: lint, types, and the tests, in their quick profile
+test: ## every check: lint, types, and the tests, in their quick profile
+	$(MAKE) --jobs 2 environments lint types $(VENV)/classes.jsa $(if $(NPM),azurite)
+	$(MAKE) oldest spark35
 	$(BIN)/python $(SHARED)
+
+# Both cores make what the tests need, each environment after the other, as all write the package's own metadata.
+environments: $(STAMP)
+	$(MAKE) $(OLDEST)/.installed
+	$(if $(SPARK35_PYTHON),$(MAKE) $(SPARK35)/.installed)
 
 test-fast: $(STAMP) ## the tests that need no JVM, with few examples: the loop in which one works
 	HYPOTHESIS_PROFILE=fast $(BIN)/python $(SHARED) -m "not spark"

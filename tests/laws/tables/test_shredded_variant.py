@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(IS_3, reason="Spark 3.5 has no VARIANT")
 
 ROWS, BLOCK = 160, 40
-PREDICATES = by_profile(40, 600, 3000)
+PREDICATES = by_profile(16, 600, 3000)
 AT_ONCE = 40  # predicates that one job of Spark's evaluates
 SCHEMAS = {  # what a file shreds; None: as Spark infers it
     "nothing": "",
@@ -153,6 +153,18 @@ FILTERS: dict[str, Any] = {
     "gaps": ["payload:user::bigint", "payload:nest.k::int"],
     "ngram": {"payload:name::string": 3},
 }
+
+
+@pytest.fixture(scope="module")
+def indexed(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> sec.Table:
+    """The files with an index elsewhere, of the bounds of all paths and types, and filters of some."""
+    table = sec.open_table(str(lake.root), index_location=str(tmp_path_factory.mktemp("index")))
+    built = sec.build_index(table, zone_map=[f"payload:{path}::{type_}" for path, type_ in NAMED], **FILTERS)
+    assert len(built.columns) == 1 + len(NAMED)
+    assert sec.verify_index(table).faults == ()
+    return table
+
+
 NUMBERS = ["7", "-50", "0", "99", "119", "120", "158.5D", "37.25", "1500", "3000000000"]
 
 
@@ -201,16 +213,12 @@ def kept(table: Any, condition: str) -> tuple[set[tuple[str, int]], set[tuple[st
     return {(row["file"], row["row_group"]) for row in rows}, whole
 
 
-def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake, indexed: sec.Table) -> None:
     """By footers; an index with the bounds of all paths and types, and filters of some, prunes no fewer blocks."""
     draw = random.Random(PREDICATES)
     conditions = [drawn_predicate(draw) for _ in range(PREDICATES)]
     every = set(lake.places.values())
     pruned = by_index = whole_blocks = 0
-    indexed = sec.open_table(str(lake.root), index_location=str(tmp_path))
-    built = sec.build_index(indexed, zone_map=[f"payload:{path}::{type_}" for path, type_ in NAMED], **FILTERS)
-    assert len(built.columns) == 1 + len(NAMED)
-    assert sec.verify_index(indexed).faults == ()
     for condition, ids in zip(conditions, true_rows(spark, lake, conditions), strict=True):
         blocks, whole = kept(str(lake.root), condition)
         assert lake.blocks_of(ids) <= blocks, condition
@@ -227,12 +235,10 @@ def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake
     assert whole_blocks > PREDICATES / 4
 
 
-def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, indexed: sec.Table) -> None:
     """Of an enabled session, whether Spark has its reader extract the values or does it itself."""
     draw = random.Random(PREDICATES + 1)
     conditions = [drawn_predicate(draw) for _ in range(PREDICATES // 4)]
-    indexed = sec.open_table(str(lake.root), index_location=str(tmp_path))
-    sec.build_index(indexed, zone_map=[f"payload:{path}::{type_}" for path, type_ in NAMED], **FILTERS)
     wanted, left, of_all = true_rows(spark, lake, conditions), 0, 0
     sec.enable(spark, tables=[indexed])
     try:
