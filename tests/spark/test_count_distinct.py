@@ -132,7 +132,7 @@ def test_ends_and_counts_of_any_condition(
 
 
 def test_others_are_read(spark: SparkSession, root: str) -> None:
-    for query in READ:
+    for query in one_in(3, READ):
         assert answer(spark, query.format("ev"), pruned=True) == answer(spark, query.format("ev"), pruned=False), query
         assert not plan_of(spark.sql(query.format("ev"))).count("statistics answer"), query
 
