@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A session of Spark serves all tests of a module.
 SHARED = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --timeout $(TIMEOUT) $(SLOWEST)
 STAMP := $(VENV)/.installed
-PIP := -m pip install --quiet --disable-pip-version-check -c
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile -c
 OLDEST_SPARK := 4.1.4
 SPARK40 ?= .venv-4.0
 SPARK40_SPARK := 4.0.5

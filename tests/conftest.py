@@ -181,6 +181,7 @@ def spark(
         spark_sql_parquet_datetimeRebaseModeInWrite="CORRECTED",
         spark_sql_parquet_int96RebaseModeInWrite="CORRECTED",
         spark_default_parallelism="2",
+        spark_python_daemon_module="tests.support.programs.warm_daemon",
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
         **of_formats,
     )

