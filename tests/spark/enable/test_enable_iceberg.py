@@ -219,9 +219,10 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "version", one_in(2, [3, 2])
-)  # the third keeps deleted rows as vectors, one of a file, written anew
+VERSIONS = [3, 2]  # the third keeps deleted rows as vectors, one of a file, written anew
+
+
+@pytest.mark.parametrize("version", one_in(2, VERSIONS))
 def test_changes_read_few_row_groups_and_are_those_without(iceberg: SparkSession, table: str, version: int) -> None:
     changed, twin = "lake.db.changed", "lake.db.changed_twin"
     make(iceberg, changed, version)
