@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A session of Spark serves all tests of a module.
 SHARED = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --timeout $(TIMEOUT) $(SLOWEST)
 STAMP := $(VENV)/.installed
-PIP := -m pip install --quiet --disable-pip-version-check -c
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile -c
 OLDEST_SPARK := 4.1.4
 SPARK40 ?= .venv-4.0
 SPARK40_SPARK := 4.0.5
@@ -30,9 +30,8 @@ NPM := $(shell command -v npm 2>/dev/null)
 AZURITE := azurite@3.37.0
 ENABLED_ICEBERG := $(addprefix spark/enable/test_enable_iceberg,.py _aggregates.py _conflicts.py _current.py \
     _first_rows.py _groups.py _merge.py _merge_costs.py _planning.py _sources.py _statistics.py)
-NEEDS_SPARK35 := $(addprefix tests/,spark/test_hand_off.py spark/enable/test_enable.py spark/test_spark_3.py \
-    laws/sql/test_front_ends.py)
-NEEDS_SPARK35_FULL := $(addprefix tests/,spark/test_transparent.py spark/test_transparent_trouble.py \
+NEEDS_SPARK35 := $(addprefix tests/spark/,enable/test_enable.py test_hand_off.py test_spark_3.py)
+NEEDS_SPARK35_FULL := $(addprefix tests/,laws/sql/test_front_ends.py spark/test_transparent.py spark/test_transparent_trouble.py \
     spark/test_grouping.py \
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
     spark/test_spark_iceberg.py spark/test_stream.py spark/test_frame_tables.py laws/predicates/test_text_rows.py \
@@ -45,13 +44,13 @@ NEEDS_SPARK40_DELTA := $(addprefix tests/spark/,test_delta_spark.py enable/test_
 # Longest first, so that no long one is left to a single process at the end.
 NEEDS_OLDEST := $(addprefix tests/,spark/enable/test_enable_iceberg_merge.py \
     spark/enable/test_enable_iceberg_sources.py spark/test_spark_iceberg.py spark/enable/test_enable_iceberg.py \
-    spark/enable/test_enable.py spark/enable/test_enable_iceberg_planning.py \
+    spark/enable/test_enable_iceberg_planning.py \
     spark/enable/test_enable_iceberg_merge_costs.py spark/test_hand_off.py \
     spark/enable/test_enable_iceberg_groups.py spark/enable/test_enable_iceberg_aggregates.py \
     spark/enable/test_enable_iceberg_first_rows.py spark/enable/test_enable_iceberg_conflicts.py \
     spark/enable/test_enable_iceberg_statistics.py spark/test_named_tables.py spark/test_reclustering_iceberg.py \
     laws/tables/test_iceberg_histories.py laws/tables/test_iceberg_rules.py)
-NEEDS_OLDEST_FULL := $(addprefix tests/,spark/test_spark_source.py spark/test_transparent.py \
+NEEDS_OLDEST_FULL := $(addprefix tests/,spark/enable/test_enable.py spark/test_spark_source.py spark/test_transparent.py \
     spark/test_grouping.py spark/test_transparent_trouble.py spark/enable/test_enable_trouble.py laws/sql/test_tpch_iceberg.py)
 NEEDS_HUDI := tests/spark/test_hudi_spark.py  # whose bundle no other session gets
 NEEDS_DELTA := $(addprefix tests/spark/,enable/test_enable_delta_merge.py enable/test_enable_delta_aggregates.py \
@@ -61,7 +60,7 @@ NEEDS_DELTA_FULL := $(addprefix tests/house/test_benchmarks.py::,test_a_look_up_
     test_keys_are_merged_into_delta_with_the_same_rows \
     test_three_ranges_are_planned_by_delta_too)
 
-.PHONY: help demo demo-local test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders dist clean lock
+.PHONY: help demo demo-local environments test test-fast test-full oldest spark35 spark40 azurite lint types format bench bench-peers conformance docs site fuzz fuzz-decoders dist clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -72,8 +71,15 @@ demo: $(STAMP) ## plain SQL on a lake, then one line, then the same SQL: request
 demo-local: $(STAMP) ## the same idea on the local disk, without S3: what each stage of pruning leaves
 	$(BIN)/secateur demo --local
 
-test: lint types oldest spark35 $(VENV)/classes.jsa $(if $(NPM),azurite) ## every check: lint, types, and the tests, in their quick profile
+test: ## every check: lint, types, and the tests, in their quick profile
+	$(MAKE) --jobs 2 environments lint types $(VENV)/classes.jsa $(if $(NPM),azurite)
+	$(MAKE) oldest spark35
 	$(BIN)/python $(SHARED)
+
+# Both cores make what the tests need, each environment after the other, as all write the package's own metadata.
+environments: $(STAMP)
+	$(MAKE) $(OLDEST)/.installed
+	$(if $(SPARK35_PYTHON),$(MAKE) $(SPARK35)/.installed)
 
 test-fast: $(STAMP) ## the tests that need no JVM, with few examples: the loop in which one works
 	HYPOTHESIS_PROFILE=fast $(BIN)/python $(SHARED) -m "not spark"

@@ -69,12 +69,14 @@ IN_SPARK = [
     *("lookup_spark", "lookup_sql", "limit_sql", "count_sql", "topn_filtered", "session_overhead", "scan_spark"),
     *("join_small_side", "first_query", "lookup_source"),
 ]
-QUICK = ["lookup_sql", "count_sql"]  # of these
+QUICK = ["lookup_sql"]  # of these
+LONG = {"read_sweep", "read_sweep_s3", "tpch_needles", "ngram_log", "one_row", "repeat"}  # ten seconds or more
 OWN = {
     *("tune", "lookup_s3", "tpch_pruning", "pruning_rates", "needle_beside", "plan_synthetic", "plan_range"),
     *("keys_spark", "keys_delta", "lookup_delta", "plan_delta"),
 }
 ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
+WITH_FIELDS = [w.name for w in WORKLOADS if w.name not in ALONE and (FULL or w.name not in LONG)]
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
@@ -130,7 +132,7 @@ def check(result: dict[str, Any], name: str) -> None:
         assert (kept["ideal"] or 0) <= kept["kept"]["secateur"] <= kept["total"], kept
 
 
-@pytest.mark.parametrize("name", sweep([w.name for w in WORKLOADS if w.name not in ALONE], 8))
+@pytest.mark.parametrize("name", sweep(WITH_FIELDS, 8))
 def test_workload_reports_the_documented_fields(name: str, data: Path) -> None:
     check(run_json(name, data), name)
 
@@ -181,7 +183,7 @@ def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.M
     assert all("round trips in sequence" in note for note in result["notes"][: 2 + len(peers)])
 
 
-@takes_seconds
+@slow
 def test_tune_is_near_the_best_of_all_sets(data: Path) -> None:
     result = run_json("tune", data)
     check(result, "tune")

@@ -24,12 +24,12 @@ from secateur.io.spark.file_reader import spark_schema
 from secateur.values.kinds import Kind, kind_of
 from tests.support.checks.laws import check_source, check_table
 from tests.support.drawn.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
-from tests.support.profiles import examples
+from tests.support.profiles import examples, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PREDICATES = 30  # per table, evaluated by Spark in one query
+PREDICATES = some(30)  # per table, evaluated by Spark in one query
 READ_PATHS = 4  # predicates per table whose rows take every read path
 
 

@@ -20,7 +20,7 @@ from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidP
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.profiles import sweep, takes_seconds
+from tests.support.profiles import one_in, takes_seconds
 from tests.support.s3_server import REGION, SLOW, Fails, S3Server, every, once
 from tests.support.stores.local_build import index_here
 
@@ -80,7 +80,9 @@ def spark_rows(table: ParquetDirectory, predicate: str, spark: SparkSession) -> 
     return sorted(tuple(row) for row in sec.prune(table, predicate, strict=True).to_spark(spark).collect())
 
 
-@pytest.mark.parametrize("lake", [("s3", "s3"), ("s3", "local"), ("local", "s3")], indirect=True, ids="-".join)
+@pytest.mark.parametrize(
+    "lake", one_in(2, [("s3", "s3"), ("s3", "local"), ("local", "s3")]), indirect=True, ids="-".join
+)
 def test_the_life_of_an_index(spark: SparkSession, lake: Lake) -> None:
     table = lake.open()
     built = sec.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"])
@@ -212,7 +214,7 @@ def hasty(s3: S3Server, lake: Lake, seconds: float) -> ParquetDirectory:
 
 @takes_seconds
 @pytest.mark.parametrize(
-    ("how", "ending"), sweep(product(["status", "cut", "lost"], [".parquet", ".snapshot", ".segment", ".filter"]), 5)
+    ("how", "ending"), one_in(5, product(["status", "cut", "lost"], [".parquet", ".snapshot", ".segment", ".filter"]))
 )
 def test_reads_that_fail_now_and_then_give_all_rows(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
     index_here(lake.open(), OPTIONS)
@@ -223,7 +225,7 @@ def test_reads_that_fail_now_and_then_give_all_rows(s3: S3Server, lake: Lake, ho
     assert gate.failed
 
 
-@pytest.mark.parametrize(("how", "ending"), sweep(product(["slow", "hang"], [".parquet", ".segment"]), 3))
+@pytest.mark.parametrize(("how", "ending"), one_in(3, product(["slow", "hang"], [".parquet", ".segment"])))
 def test_answers_that_come_late_or_not_at_all_are_asked_for_again(
     s3: S3Server, lake: Lake, how: str, ending: str
 ) -> None:
@@ -261,7 +263,7 @@ def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: s
 
 @takes_seconds
 @pytest.mark.parametrize(
-    ("how", "ending"), sweep(product(["cut", "slow", "denied"], [".snapshot", ".segment", ".filter"]), 4)
+    ("how", "ending"), one_in(4, product(["cut", "slow", "denied"], [".snapshot", ".segment", ".filter"]))
 )
 def test_an_index_that_never_comes_costs_no_row(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
     index_here(lake.open(), OPTIONS)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 import secateur as sec
 from secateur.io.spark.planner import session_rule
 from tests.support.enabled_session import SWITCH, answer, enabled, plan_of, pruning, require_same
-from tests.support.profiles import examples
+from tests.support.profiles import examples, one_in
 
 ROWS, FILES, GROUP = 600, 3, 20
 BLOCKS = ROWS // GROUP
@@ -139,7 +139,7 @@ NOT_NARROWED = [
 
 @pytest.mark.parametrize("view", ["ev", "df"])
 def test_what_lies_between_limit_and_scan_must_be_known(spark: SparkSession, root: str, view: str) -> None:
-    for query in NOT_NARROWED:
+    for query in one_in(2, NOT_NARROWED):
         assert pruning(spark.sql(query.format(view)))[:1] == [f"{BLOCKS} of {BLOCKS}"], query
 
 
@@ -320,7 +320,7 @@ READ = [
 
 
 def test_what_statistics_tell_is_not_read(spark: SparkSession, root: str) -> None:
-    for query, kept in TOLD:
+    for query, kept in one_in(3, TOLD):
         spark.conf.set(SWITCH, "false")
         wanted = rows(spark.sql(query.format("ev")))
         spark.conf.unset(SWITCH)
@@ -361,7 +361,7 @@ def test_groups_that_statistics_tell_are_not_read(spark: SparkSession, root: str
     """C48, C49 and C59: blocks of several groups are read, NULL is a group, and no row is counted twice."""
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        for query, kept in GROUPS:
+        for query, kept in one_in(3, GROUPS):
             wanted = answer(spark, query.format("ev"), pruned=False)
             assert answer(spark, query.format(view), pruned=True) == wanted, query
             kept_now = pruning(spark.sql(query.format(view)))
@@ -414,7 +414,7 @@ def test_groups_of_every_type(spark: SparkSession, root: str, tmp_path: Path) ->
 
 
 def test_other_aggregates_are_read(spark: SparkSession, root: str) -> None:
-    for query in READ:
+    for query in one_in(3, READ):
         for view in ("ev", "df"):
             assert pruning(spark.sql(query.format(view))) == [f"{BLOCKS} of {BLOCKS}"], (query, view)
 

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
+from tests.support.profiles import some
 
 DAYS, BLOCKS, ROWS = 4, 5, 100  # directories, row groups of each, rows of these
 CBO = ("spark.sql.cbo.enabled", "spark.sql.cbo.joinReorder.enabled", "spark.sql.cbo.planStats.enabled")
@@ -125,7 +126,7 @@ def test_answers_are_those_without_statistics(spark: SparkSession, lake: Path, f
     """Filters, joins and groups, with estimates of no rows and of all rows among them."""
     draw = random.Random(3)
     plain = spark.read.option("recursiveFileLookup", "false").parquet(str(lake))
-    for _ in range(12):
+    for _ in range(some(12)):
         where = f" {draw.choice(['AND', 'OR'])} ".join(draw.sample(CONDITIONS, 2))
         key = draw.choice(("one", "kind", "day", "price"))
 

@@ -29,6 +29,7 @@ from tests.support.formats.iceberg_spark import (
     uuid_of,
     values,
 )
+from tests.support.profiles import one_in
 
 ROWS = 3_000
 NUMBERS = itertools.count()
@@ -104,8 +105,9 @@ def check(spark: SparkSession, name: str, seed: int = 1) -> None:
     assert 0 < len(read_rows) < spark.table(name).count()
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (kind, bucket(2, id))"])
+@pytest.mark.parametrize(
+    ("version", "partitioned"), one_in(3, itertools.product([2, 3], ["", "PARTITIONED BY (kind, bucket(2, id))"]))
+)
 def test_just_the_chosen_row_groups_without_deleted_rows(
     iceberg: SparkSession, make_table: MakeTable, version: int, partitioned: str
 ) -> None:
@@ -118,7 +120,7 @@ def test_just_the_chosen_row_groups_without_deleted_rows(
     check(iceberg, name)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", one_in(2, [3, 2]))
 def test_equality_deletes_apply_to_the_files_before_them(
     iceberg: SparkSession, make_table: MakeTable, version: int
 ) -> None:

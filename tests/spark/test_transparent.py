@@ -26,7 +26,7 @@ from secateur.io.spark.file_reader import spark_schema
 from tests.support.checks.oracle import Answers, ask, in_order
 from tests.support.drawn import expressions
 from tests.support.drawn.strategies import ZONES, TableSpec, predicates, table_specs
-from tests.support.profiles import examples
+from tests.support.profiles import examples, some
 
 ROWS, DAYS = 6_000, ["2026-01-01", "2026-01-02", "__HIVE_DEFAULT_PARTITION__"]
 BLOCKS = 30  # of 200 rows
@@ -328,7 +328,7 @@ def test_random_expressions(spark: SparkSession, seed: int, zone: str, ansi: boo
             pq.write_table(data, Path(folder) / "part.parquet", row_group_size=4)
             table = sec.open_table(folder)
             sec.build_index(table, segment_blocks=5)
-            texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(30)))
+            texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(some(30))))
             answers = ask(spark.read.schema(spark_schema(data.schema)).parquet(folder), texts)
             check(sec.dataframe(spark, table, via="transparent"), answers, list(answers.truth))
     finally:

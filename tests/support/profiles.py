@@ -18,7 +18,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 NIGHTLY = PROFILE == "nightly"
 FAST = PROFILE == "fast"
 FULL = NIGHTLY or PROFILE == "full"
-SHARE = {"fast": 1 / 20, "quick": 1 / 10, "full": 1, "nightly": 10}[PROFILE]  # of the examples that a test names
+SHARE = {"fast": 1 / 40, "quick": 1 / 20, "full": 1, "nightly": 10}[PROFILE]  # of the examples that a test names
 FEWEST = 2  # the first example that is drawn is the simplest there is
 
 Amount = TypeVar("Amount")
@@ -45,6 +45,11 @@ def by_profile(quick: Amount, full: Amount, nightly: Amount, fast: Amount | None
 def one_in(stride: int, cases: Iterable[Amount]) -> list[Amount]:
     """Cases that are much alike: all in full, each `stride`-th in fast and quick, from the first on."""
     return list(cases)[:: 1 if FULL else stride]
+
+
+def some(n: int) -> int:
+    """How many things that are much alike an example has: `n` in full, a third of them in fast and quick."""
+    return n if FULL else max(1, n // 3)
 
 
 def sweep(steps: Iterable[Amount], stride: int) -> list[Amount]:

@@ -24,12 +24,12 @@ from secateur.scan import Scan
 from tests.support.checks.laws import check_table
 from tests.support.drawn import expressions
 from tests.support.drawn.strategies import ZONES
-from tests.support.profiles import examples
+from tests.support.profiles import examples, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EACH = 15  # predicates of each kind on a table
+EACH = some(15)  # predicates of each kind on a table
 VALUES = [16777216.0, 1.0, 2.0, None]
 
 
@@ -64,7 +64,7 @@ def test_plans_without_ansi_are_right(
     spark.conf.set("spark.sql.ansi.enabled", "false")
     frame = spark.read.schema(spark_schema(rows.schema)).parquet(str(root))
     build = {"sort_key": ["l"], "bloom": ["i", "l", "f", "m", "s"], "fpr": 0.1, "segment_blocks": 3}
-    check_table(spark, root, list(dict.fromkeys(texts)), frame=frame, read_paths=4, build=build)
+    check_table(spark, root, list(dict.fromkeys(texts)), frame=frame, read_paths=some(4), build=build)
 
 
 # ---- how a plan learns the mode --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from secateur.pruning.predicate.bound import Constant, Unsupported
 from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.sql.parse import parse
+from tests.support.profiles import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,8 +99,8 @@ def test_folded_constants_have_the_value_and_type_of_spark(spark: SparkSession) 
     zone = zone_of(ZONE)
     assert zone is not None
     binder = Binder(SCHEMA, zone)
-    unknown = []
-    for text in FOLDED:
+    unknown, folded_here = [], one_in(3, FOLDED)
+    for text in folded_here:
         constant = folded(text, binder)
         if constant is None:
             unknown.append(text)
@@ -110,7 +111,7 @@ def test_folded_constants_have_the_value_and_type_of_spark(spark: SparkSession) 
         assert theirs is not None
         assert constant.key == theirs.key, text
         assert constant.key is None or constant.type == theirs.type, text
-    assert len(unknown) <= len(FOLDED) // 10, unknown
+    assert len(unknown) <= len(folded_here) // 10, unknown
 
 
 @pytest.mark.parametrize("text", NOT_FOLDED)

@@ -43,7 +43,7 @@ from tests.support.checks.expression_checks import (
 from tests.support.checks.naive_outcomes import naive_outcomes
 from tests.support.checks.oracle import ask
 from tests.support.drawn import expressions
-from tests.support.profiles import examples, sweep, takes_seconds
+from tests.support.profiles import examples, one_in, some, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +79,7 @@ SHAPES = [  # what is put around a boolean expression at every level
     "(if({}, id, 2) + 1) = 3",
     "unknown_to_us({})",
 ]
-LADDERS = sweep(SHAPES, 3)
+LADDERS = one_in(3, SHAPES)
 LEVELS = 100
 
 
@@ -255,7 +255,7 @@ def test_rows_of_deep_trees_are_as_spark_answers(spark: SparkSession, seed: int)
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     (batch,) = table.combine_chunks().to_batches()
     asked: dict[str, Asked] = {}
-    for text in [expressions.deep(chance, chance.choice([1, 2, 4, 8])) for _ in range(40)]:
+    for text in [expressions.deep(chance, chance.choice([1, 2, 4, 8])) for _ in range(some(40))]:
         predicate = bound_or_none(text, table.schema)
         if predicate is not None:
             rows = defined_rows(predicate, batch)

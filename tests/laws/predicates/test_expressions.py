@@ -47,11 +47,12 @@ from tests.support.checks.expression_checks import (
 from tests.support.checks.oracle import ask
 from tests.support.drawn import expressions
 from tests.support.drawn.strategies import ZONES
-from tests.support.profiles import examples
+from tests.support.profiles import examples, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PREDICATES = some(120)  # on a table
 OUTCOME = {True: TRUE, False: FALSE, None: NULL}
 ZONES_OF_REGIONS = [zone for zone in ZONES if "/" in zone]
 CHANGING = ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"]  # whose clocks change by an hour, or by half
@@ -70,8 +71,8 @@ def check_random(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
     """Random predicates on random rows, in a session of this mode."""
     chance = random.Random(seed)
     table = expressions.table(ROWS, chance)
-    answered = check_texts(spark, table, [expressions.predicate(chance) for _ in range(120)], zone, ansi=ansi)
-    event(f"{answered * 20 // 120 * 5} % of the predicates have an answer")
+    answered = check_texts(spark, table, [expressions.predicate(chance) for _ in range(PREDICATES)], zone, ansi=ansi)
+    event(f"{answered * 20 // PREDICATES * 5} % of the predicates have an answer")
 
 
 @examples(12, shrink=False)
@@ -81,7 +82,7 @@ def test_times_near_a_change_of_the_clock_are_as_spark_has_them(spark: SparkSess
     chance = random.Random(seed)
     words = expressions.near_changes(zone, chance)
     table = expressions.table(ROWS, chance, words)
-    check_texts(spark, table, [expressions.predicate(chance, 1, words) for _ in range(60)], zone)
+    check_texts(spark, table, [expressions.predicate(chance, 1, words) for _ in range(PREDICATES // 2)], zone)
 
 
 @pytest.mark.parametrize("ansi", [True, False])
@@ -91,7 +92,9 @@ def test_columns_beside_other_types_are_as_spark_compares_them(spark: SparkSessi
     def check(seed: int, zone: str) -> None:
         chance = random.Random(seed)
         table = expressions.table(ROWS, chance)
-        check_texts(spark, table, [expressions.beside_another_type(chance) for _ in range(60)], zone, ansi=ansi)
+        check_texts(
+            spark, table, [expressions.beside_another_type(chance) for _ in range(PREDICATES // 2)], zone, ansi=ansi
+        )
 
     spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     try:
@@ -122,7 +125,7 @@ def test_conditions_are_values_like_others(spark: SparkSession, seed: int) -> No
     chance = random.Random(seed)
     table = expressions.table(ROWS, chance)
     (batch,) = table.combine_chunks().to_batches()
-    texts = [expressions.condition_as_value(chance) for _ in range(60)]
+    texts = [expressions.condition_as_value(chance) for _ in range(PREDICATES // 2)]
     for text in texts:
         predicate = bound(text, table.schema, "UTC")
         assert predicate is not None

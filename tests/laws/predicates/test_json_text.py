@@ -23,7 +23,7 @@ from secateur.values.kinds import Kind
 from tests.support.checks.laws import check_table
 from tests.support.drawn.text_expressions import quoted
 from tests.support.enabled_session import pruning, settings
-from tests.support.profiles import examples
+from tests.support.profiles import examples, one_in
 from tests.support.tables import write_file
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ BUILDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=BUILDS)
+@pytest.fixture(params=one_in(3, BUILDS))
 def events(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A log table whose messages are JSON texts, with one of the indexes."""
     rows = {"rid": pa.array(range(len(EVENTS)), pa.int64()), "payload": pa.array(EVENTS)}

@@ -13,7 +13,7 @@ from tests.support.enabled_session import answer, enabled, settings
 from tests.support.profiles import by_profile
 
 SEEDS = by_profile(range(1), range(6), range(60))
-QUERIES = by_profile(10, 60, 100)
+QUERIES = by_profile(5, 60, 100)
 BUCKETING = "spark.sql.sources.v2.bucketing."
 GROUPING = {"secateur.grouping": "true", f"{BUCKETING}enabled": "true", f"{BUCKETING}pushPartValues.enabled": "true"}
 PLAIN = {"secateur.grouping": "false", "spark.sql.adaptive.enabled": "false"}

@@ -19,8 +19,8 @@ from tests.support.enabled_session import enabled, pruning, require_same
 from tests.support.profiles import by_profile
 
 ROWS = 400
-QUERIES = by_profile(10, 200, 2000)  # for each setting
-PARTIAL = by_profile(10, 400, 4000)
+QUERIES = by_profile(5, 200, 2000)  # for each setting
+PARTIAL = by_profile(5, 400, 4000)
 TABLES = ("t", "u", "v", "p")
 
 

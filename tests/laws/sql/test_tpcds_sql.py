@@ -15,7 +15,7 @@ from tests.support.enabled_session import enabled, require_same
 from tests.support.profiles import by_profile
 
 ROWS = 500  # of a row group
-EVERY = by_profile(10, 2, 1)  # of the 99 queries
+EVERY = by_profile(20, 2, 1)  # of the 99 queries
 
 
 @pytest.fixture(scope="module")

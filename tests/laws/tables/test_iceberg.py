@@ -105,7 +105,7 @@ def assert_the_read_paths_to_spark_agree(spark: SparkSession, name: str, catalog
 
 
 @pytest.mark.parametrize("seed", by_profile(quick=[1], full=range(3), nightly=range(60)))
-@pytest.mark.parametrize("format_version", [1, 2])
+@pytest.mark.parametrize("format_version", by_profile(quick=[2], full=[1, 2], nightly=[1, 2]))
 def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     tmp_path: Path, spark: SparkSession, seed: int, format_version: int
 ) -> None:

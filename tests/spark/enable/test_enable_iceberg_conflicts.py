@@ -79,7 +79,7 @@ BETWEEN = [  # what is committed, and by which isolation levels the MERGE is ref
 
 @pytest.mark.parametrize(
     ("condition", "between", "refused", "isolation"),
-    one_in(3, [(*case, isolation) for case in BETWEEN for isolation in ("serializable", "snapshot")]),
+    one_in(5, [(*case, isolation) for case in BETWEEN for isolation in ("serializable", "snapshot")]),
 )
 def test_a_commit_between_planning_and_writing_is_refused_as_without(
     iceberg: SparkSession, mode: str, condition: str, between: str, refused: list[str], isolation: str

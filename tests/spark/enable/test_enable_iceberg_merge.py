@@ -55,7 +55,7 @@ def mode(iceberg: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]
         yield request.param
 
 
-@pytest.mark.parametrize(("statement", "few"), one_in(2, STATEMENTS))
+@pytest.mark.parametrize(("statement", "few"), one_in(5, STATEMENTS))
 def test_few_row_groups_are_read(iceberg: SparkSession, mode: str, statement: str, few: bool) -> None:
     if mode == "copy-on-write" and "AS k FROM" in statement:
         pytest.skip(

@@ -31,7 +31,10 @@ LARGE = 400  # bytes of a row that no codec makes fewer: more than 10 MiB in all
 MOST_KEYS = 1 << 18
 
 
-@pytest.fixture(scope="module", params=["merge-on-read", "copy-on-write"])
+MODES = ["merge-on-read", "copy-on-write"]
+
+
+@pytest.fixture(scope="module", params=MODES)
 def mode(iceberg: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     with merged_tables(iceberg, request.param):
         yield request.param
@@ -87,6 +90,7 @@ def test_a_source_larger_than_its_target_is_not_run_for_its_keys(
         assert (with_keys, left) == (without + 1, 1)
 
 
+@pytest.mark.parametrize("mode", one_in(2, MODES), indirect=True)
 @pytest.mark.parametrize(("keys", "left"), [(MOST_KEYS, 1), (MOST_KEYS + 1, None)])
 def test_more_keys_than_the_driver_collects(iceberg: SparkSession, mode: str, keys: int, left: int | None) -> None:
     """The first ones of them would lose the rows of the others."""

@@ -27,7 +27,7 @@ from tests.support.merged_tables import (
     row_groups_left,
     source,
 )
-from tests.support.profiles import examples, one_in, slow
+from tests.support.profiles import examples, one_in
 
 KEYS: list[tuple[int | None, str]] = [(5, "five"), (40, "forty"), (1800, "last"), (3000, "new"), (None, "none")]
 UNTOLD = "a cache of Spark 3.5 does not tell its plan"
@@ -62,12 +62,7 @@ SOURCES = [
 ]
 
 
-OF_ROWS = [("merge-on-read", sql) for sql in one_in(2, SOURCES)]
-FEW = SOURCES[7], SOURCES[8]  # of several kinds of join that Spark plans
-OF_FILES = [pytest.param("copy-on-write", sql, marks=[] if sql in FEW else slow) for sql in SOURCES]
-
-
-@pytest.mark.parametrize(("mode", "sql"), [*OF_ROWS, *OF_FILES], indirect=["mode"])
+@pytest.mark.parametrize("sql", one_in(4, SOURCES))
 def test_their_keys_leave_few_row_groups(iceberg: SparkSession, mode: str, sql: str) -> None:
     left = change(iceberg, merge(sql))
     assert left is not None and left <= 4, reasons(iceberg)[-1]
@@ -139,7 +134,7 @@ STREAMS = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "few"), STREAMS)
+@pytest.mark.parametrize(("sql", "few"), one_in(3, STREAMS))
 @of_rows
 def test_micro_batches(iceberg: SparkSession, mode: str, tmp_path: Path, sql: str, few: bool) -> None:
     """A batch has the same rows in every run, if what the stream does to them is the same."""

@@ -1,5 +1,7 @@
 """Read a table through Spark Connect by every read path; print as JSON what differs from Spark's own reader.
 
+``connect_read_paths.py DIRECTORY PREDICATE...``.
+
 A script, because a process has either a session of Spark Classic or one of Spark Connect.
 """
 
@@ -56,7 +58,7 @@ def by_name(spark: SparkSession, root: str) -> dict[str, object]:
     return seen
 
 
-def main(root: str) -> None:
+def main(root: str, *by_every_path: str) -> None:
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warnings.simplefilter("ignore")  # settings of the server that a client cannot change
@@ -65,7 +67,7 @@ def main(root: str) -> None:
     table = sec.open_table(root)
     whole = spark.read.parquet(root)
     seen: dict[str, object] = {"session": type(spark).__module__}
-    for predicate in PREDICATES:
+    for predicate in by_every_path:
         wanted = answer(whole.where(predicate))
         narrow_wanted = answer(whole.where(predicate).select("name", "id"))
         plan = sec.prune(table, predicate)
@@ -77,7 +79,7 @@ def main(root: str) -> None:
         seen[f"format: {predicate}"] = answer(source) == wanted
     seen.update(by_name(spark, root))
     frame = sec.dataframe(spark, table)
-    for predicate in (*PREDICATES, *LOST_BY_PUSH_DOWN):
+    for predicate in (*by_every_path, *LOST_BY_PUSH_DOWN):
         spark.conf.set(PUSH_DOWN, "false")
         wanted = answer(whole.where(predicate))
         spark.conf.set(PUSH_DOWN, "true")
@@ -86,4 +88,4 @@ def main(root: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

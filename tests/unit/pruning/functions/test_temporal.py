@@ -25,7 +25,7 @@ from secateur.values.conversion import keys_of
 from secateur.values.key import INT64_MAX, INT64_MIN
 from secateur.values.keys import Keys
 from secateur.values.kinds import Kind
-from tests.support.profiles import takes_seconds
+from tests.support.profiles import one_in, takes_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -344,7 +344,7 @@ def table() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", one_in(2, ZONES))
 def test_values_are_those_of_spark(spark: SparkSession, zone: str) -> None:
     """Where nothing fails; and where a single value has bounds apart, its own is between them."""
     rows = table()
