@@ -239,7 +239,7 @@ def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake
 def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, indexed: sec.Table) -> None:
     """Of an enabled session, whether Spark has its reader extract the values or does it itself."""
     draw = random.Random(PREDICATES + 1)
-    conditions = [drawn_predicate(draw) for _ in range(PREDICATES // 4)]
+    conditions = [drawn_predicate(draw) for _ in range(max(10, PREDICATES // 4))]
     wanted, left, of_all = true_rows(spark, lake, conditions), 0, 0
     sec.enable(spark, tables=[indexed])
     try:
@@ -256,7 +256,7 @@ def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, in
                 assert kept_blocks >= len(lake.blocks_of(ids)), condition
     finally:
         sec.disable(spark)
-    assert of_all - left > of_all / 4  # else nothing would be pruned by such conditions
+    assert of_all - left > of_all / 8  # else nothing would be pruned by such conditions
 
 
 def test_c56_a_block_whose_rows_raise_is_kept(spark: SparkSession, lake: Lake) -> None:

@@ -17,7 +17,7 @@ import secateur as sec
 from tests.support.aggregated_tables import SPAN, aggregate_query, require_same_overflow
 from tests.support.enabled_session import answer, enabled, require_same
 from tests.support.limited_rows import LIMITS, require_some_rows
-from tests.support.profiles import examples
+from tests.support.profiles import examples, one_in
 
 FILES, ROWS = 8, 2000
 COLUMNS = (
@@ -94,14 +94,14 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("query", "files"), ANSWERED)
+@pytest.mark.parametrize(("query", "files"), one_in(2, ANSWERED))
 def test_statistics_answer(delta: SparkSession, table: str, query: str, files: int | None) -> None:
     query = query.format(*[table] * 2)
     require_same(delta, query)
     assert files is None or files_read(delta, query) == files
 
 
-@pytest.mark.parametrize("query", READ)
+@pytest.mark.parametrize("query", one_in(3, READ))
 def test_other_aggregates_are_those_of_spark(delta: SparkSession, table: str, query: str) -> None:
     require_same(delta, query.format(*[table] * 2))
 
@@ -143,7 +143,7 @@ LIMITED = [  # with the files that are read
 ]
 
 
-@pytest.mark.parametrize(("rows", "limit", "files"), LIMITED)
+@pytest.mark.parametrize(("rows", "limit", "files"), one_in(5, LIMITED))
 def test_a_limit_reads_as_few_files_as_suffice(
     delta: SparkSession, table: str, rows: str, limit: str, files: int
 ) -> None:
@@ -220,7 +220,7 @@ def test_partitions_and_changed_columns(delta: SparkSession, partitioned: str, q
 WITHIN = [("part = 2", 2), ("part > 0", 3), ("TRUE", 3), ("part IN (1, 2) AND id > 700", 3), ("part = 77", 0)]
 
 
-@pytest.mark.parametrize(("where", "most"), WITHIN)
+@pytest.mark.parametrize(("where", "most"), one_in(3, WITHIN))
 def test_a_limit_in_partitions(delta: SparkSession, partitioned: str, where: str, most: int) -> None:
     """Delta chooses as many files as it needs, but anew, without the limit, once it filters deleted rows.
 

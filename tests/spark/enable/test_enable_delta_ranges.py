@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import uuid
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from secateur.io.spark.planner import enabled as enabled_module
 from secateur.io.spark.planner import protocol
 from tests.support.checks import oracle
 from tests.support.enabled_session import SWITCH, answer, enabled, plan_of, reasons, require_same
-from tests.support.profiles import by_profile
+from tests.support.profiles import by_profile, one_in
 
 FILES, ROWS, GROUP = 8, 256, 64  # rows of a file, of a row group
 NAME = "ranged_delta"
@@ -111,7 +112,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", one_in(3, QUERIES))
 def test_c61_answers_are_those_without(delta: SparkSession, table: str, query: str) -> None:
     require_same(delta, query.replace("{t}", NAME))
 
@@ -136,8 +137,7 @@ def test_only_row_groups_that_can_match_are_read(delta: SparkSession, table: str
     assert "RangedScan" in str([scan.getClass().getName() for scan in scans(frame)])
 
 
-@pytest.mark.parametrize("by_row_index", [True, False])
-@pytest.mark.parametrize("split", [1_000, 1 << 20])
+@pytest.mark.parametrize(("split", "by_row_index"), one_in(3, itertools.product([1_000, 1 << 20], [True, False])))
 def test_c44_deleted_rows_stay_deleted_however_files_are_split(
     delta: SparkSession, table: str, split: int, by_row_index: bool
 ) -> None:

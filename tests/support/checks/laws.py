@@ -162,16 +162,19 @@ def has_read_path(plan: Scan, read_path: str) -> bool:
 def check_source(spark: SparkSession, root: Path, predicates: Sequence[str], answers: Answers) -> None:
     """Law 3, for the data source, one query for all predicates: also for those that only Spark evaluates."""
     zone = spark.conf.get("spark.sql.session.timeZone")
-    source = spark.read.format("secateur").option("time_zone", zone)
     predicates = [text for text in predicates if "_metadata" not in text]  # a column that the format does not have
     if not predicates or IS_3:  # which has no Python data sources
         return
     table = sec.open_table(str(root))
-    asked = [
-        source if sec.prune(table, text).left_to_spark else source.option("predicate", text) for text in predicates
-    ]
-    frames = [reader.load(str(root)).where(text) for reader, text in zip(asked, predicates, strict=True)]
-    numbered = [frame.withColumn(PLAN, lit(i)) for i, frame in enumerate(frames)]
+
+    def read_by(text: str) -> DataFrame:
+        """By a reader of its own: an option changes the reader that it is set on."""
+        reader = spark.read.format("secateur").option("time_zone", zone)
+        if not sec.prune(table, text).left_to_spark:
+            reader = reader.option("predicate", text)
+        return reader.load(str(root)).where(text)
+
+    numbered = [read_by(text).withColumn(PLAN, lit(i)) for i, text in enumerate(predicates)]
     read = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
     wanted = [(i, row) for i, text in enumerate(predicates) for row in answers.matching(text).elements()]
     number, table = read[PLAN].to_pylist(), read.drop_columns([PLAN])
