@@ -31,8 +31,8 @@ AZURITE := azurite@3.37.0
 ENABLED_ICEBERG := $(addprefix spark/enable/test_enable_iceberg,.py _aggregates.py _conflicts.py _current.py \
     _first_rows.py _groups.py _merge.py _merge_costs.py _planning.py _sources.py _statistics.py)
 NEEDS_SPARK35 := $(addprefix tests/spark/,enable/test_enable.py test_hand_off.py test_spark_3.py)
-NEEDS_SPARK35_FULL := $(addprefix tests/,laws/sql/test_front_ends.py spark/test_transparent.py spark/test_transparent_trouble.py \
-    spark/test_grouping.py \
+NEEDS_SPARK35_FULL := $(addprefix tests/,laws/sql/test_front_ends.py spark/test_transparent.py \
+    spark/test_transparent_trouble.py spark/test_grouping.py \
     spark/enable/test_enable_trouble.py spark/test_join_keys.py spark/test_top_n.py spark/test_named_tables.py \
     spark/test_spark_iceberg.py spark/test_stream.py spark/test_frame_tables.py laws/predicates/test_text_rows.py \
     $(ENABLED_ICEBERG))

@@ -19,6 +19,7 @@ import pytest
 
 import secateur as sec
 from secateur.io.spark.version import IS_3
+from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.enabled_session import plan_of, pruning, reasons, settings
 from tests.support.profiles import by_profile, one_in
 
@@ -145,6 +146,7 @@ MOMENTS_AND_FLOATS = [
     *(("double", "double"), ("double", "int"), ("single", "double"), ("bytes", "string")),
 ]
 NAMED = {*((path, type_) for path in one_in(3, PATHS) for type_ in TYPES), *MOMENTS_AND_FLOATS}
+NAMED |= {("name", "bigint"), ("name", "string")}  # of which there are filters
 FILTERS: dict[str, Any] = {
     "bloom": [f"payload:{path}::{type_}" for path in ("user", "name", "items[0].x") for type_ in ("bigint", "string")],
     "postings": {
@@ -157,11 +159,12 @@ FILTERS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def indexed(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> sec.Table:
+def indexed(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> ParquetDirectory:
     """The files with an index elsewhere, of the bounds of paths as all types, and filters of some."""
     table = sec.open_table(str(lake.root), index_location=str(tmp_path_factory.mktemp("index")))
+    assert isinstance(table, ParquetDirectory)
     built = sec.build_index(table, zone_map=[f"payload:{path}::{type_}" for path, type_ in NAMED], **FILTERS)
-    assert len(built.columns) > len(NAMED)
+    assert len(built.columns) == 1 + len(NAMED)
     assert sec.verify_index(table).faults == ()
     return table
 
@@ -214,7 +217,7 @@ def kept(table: Any, condition: str) -> tuple[set[tuple[str, int]], set[tuple[st
     return {(row["file"], row["row_group"]) for row in rows}, whole
 
 
-def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake, indexed: sec.Table) -> None:
+def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake, indexed: ParquetDirectory) -> None:
     """By footers; an index with the bounds of all paths and types, and filters of some, prunes no fewer blocks."""
     draw = random.Random(PREDICATES)
     conditions = [drawn_predicate(draw) for _ in range(PREDICATES)]
@@ -236,7 +239,7 @@ def test_c56_no_row_is_lost_whatever_is_shredded(spark: SparkSession, lake: Lake
     assert whole_blocks > PREDICATES / 4
 
 
-def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, indexed: sec.Table) -> None:
+def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, indexed: ParquetDirectory) -> None:
     """Of an enabled session, whether Spark has its reader extract the values or does it itself."""
     draw = random.Random(PREDICATES + 1)
     conditions = [drawn_predicate(draw) for _ in range(max(10, PREDICATES // 4))]
@@ -256,7 +259,8 @@ def test_c56_no_row_is_lost_by_plain_queries(spark: SparkSession, lake: Lake, in
                 assert kept_blocks >= len(lake.blocks_of(ids)), condition
     finally:
         sec.disable(spark)
-    assert of_all - left > of_all / 8  # else nothing would be pruned by such conditions
+    least = by_profile(quick=1 / 8, full=1 / 4, nightly=1 / 4)  # else nothing would be pruned by such conditions
+    assert of_all - left > of_all * least
 
 
 def test_c56_a_block_whose_rows_raise_is_kept(spark: SparkSession, lake: Lake) -> None:
