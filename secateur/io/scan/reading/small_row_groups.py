@@ -90,18 +90,23 @@ def matching_rows_of(parts: Sequence[FilePart]) -> TestedParts:
     read.gain.note(1 - sum(map(len, hit)) / sum(len(part.row_groups) for part in parts))
     if not wanted:
         return TestedParts(tuple(tested.select([]).slice(0, int(np.count_nonzero(passed))).to_batches()), hit)
-    others = read.others
-    rest = [
-        batch
-        for look, hits, rows in zip(looks, of_parts, chosen, strict=True)
-        if others and len(rows)
-        for batch in look.rest(others, hits, rows)
-    ]
-    known = tested.select([field.name for field in wanted if field.name in first])
-    columns = _columns(known.filter(flags(passed)), pa.Table.from_batches(rest, pa.schema(others)))
+    known = tested.select([field.name for field in wanted if field.name in first]).filter(flags(passed))
+    if all(look.later is None for look in looks):
+        rest = _whole(looks, read.others).filter(flags(passed))
+    else:
+        with_match = zip(looks, of_parts, chosen, strict=True)
+        batches = [batch for look, hits, rows in with_match if len(rows) for batch in look.rest(read.others, hits, rows)]
+        rest = pa.Table.from_batches(batches, pa.schema(read.others))
+    columns = _columns(known, rest)
     rows = pa.Table.from_arrays([columns[field.name] for field in wanted], schema=pa.schema(wanted))
     in_one = rows.combine_chunks() if rows.nbytes <= COPIED else rows
     return TestedParts(tuple(in_one.to_batches()), hit)
+
+
+def _whole(looks: Sequence[_FirstLook], fields: Sequence[pa.Field]) -> pa.Table:
+    """Return some columns of all rows of looks that read all columns."""
+    names = [field.name for field in fields]
+    return pa.Table.from_batches([batch.select(names) for look in looks for _, batch in look.batches])
 
 
 def _passed(tested: pa.Table, parts: Sequence[FilePart], begin: Sequence[int]) -> np.ndarray:
