@@ -57,8 +57,11 @@ def _among(blocks: Blocks, places: np.ndarray, files: int) -> np.ndarray:
 
 
 def _folded(query: Query, survivors: Survivors, refuted: Mapping[Leaf, np.ndarray], live: np.ndarray) -> Survivors:
-    """Return the survivors with the outcomes that are left where some leaf is refuted."""
-    some = np.flatnonzero(np.logical_or.reduce(list(refuted.values())) & live)
+    """Return the survivors with the outcomes that are left where some leaf is refuted.
+
+    Blocks that match whole stay as they are: filters were not asked about segments that do.
+    """
+    some = np.flatnonzero(np.logical_or.reduce(list(refuted.values())) & live & ~survivors.fully_matching)
     if not len(some):
         return survivors
     blocks = survivors.blocks.take(some)
