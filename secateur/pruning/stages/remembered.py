@@ -57,17 +57,14 @@ def _among(blocks: Blocks, places: np.ndarray, files: int) -> np.ndarray:
 
 
 def _folded(query: Query, survivors: Survivors, refuted: Mapping[Leaf, np.ndarray], live: np.ndarray) -> Survivors:
-    """Return the survivors with the outcomes that are left where some leaf is refuted.
-
-    Blocks that match whole stay as they are: filters were not asked about segments that do.
-    """
-    some = np.flatnonzero(np.logical_or.reduce(list(refuted.values())) & live & ~survivors.fully_matching)
+    """Return the survivors with the outcomes that are left where some leaf is refuted."""
+    some = np.flatnonzero(np.logical_or.reduce(list(refuted.values())) & live)
     if not len(some):
         return survivors
     blocks = survivors.blocks.take(some)
     flags = {leaf: mask[some] for leaf, mask in refuted.items()}
-    for leaf, numbers in survivors.evidence.items():
-        flags[leaf] = flags.get(leaf, np.zeros(len(some), bool)) | ~blocks.among(numbers)
+    for leaf, by_filters in survivors.refuted(blocks).items():
+        flags[leaf] = flags.get(leaf, np.zeros(len(some), bool)) | by_filters
     outcomes = survivors.outcomes.copy()
     outcomes[some] &= evaluate_refuted(query.predicate, blocks, flags)
     return replace(survivors, known=outcomes)
