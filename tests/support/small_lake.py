@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import secateur as sec
+from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
 from secateur.pruning.predicate.binding.bind import bind
@@ -29,11 +30,17 @@ CONDITIONS = st.one_of(
     st.builds("i IN ({}, {})".format, st.integers(-1, 21), st.integers(-1, 21)),
     st.builds("n {} {}".format, st.sampled_from(["=", ">", "<="]), st.sampled_from([0, 1, 3, 7])),
     st.builds("s = '{}'".format, st.sampled_from(["a", "ab", "aa"])),
+    st.sampled_from(["i >= 0", "i = 3", "i IN (3, 9)", "i IN (9, 12)"]),  # of some segments, all rows
     st.sampled_from(
         ["s LIKE '%b'", "s IS NULL", "n IS NOT NULL", "i % 7 = 3", "i < n", "i + 1 > 20", "upper(s) = 'B'"]
     ),
 )
 PREDICATES = connected(CONDITIONS, ["TRUE", "UNKNOWN"], max_leaves=4)
+FILTERS = [
+    (),
+    filter_options(bloom=["i", "s"], postings=["n"]),
+    filter_options(postings={"i": "ordered", "n": "ordered"}, ngram=["s"]),
+]
 Step = tuple[str, list[str], str]  # what to do, what to ask, in which way
 FILES = {"write_page_index": True, "max_rows_per_page": 3, "write_batch_size": 1, "row_group_size": 6}
 
@@ -52,7 +59,8 @@ class Lake:
         """Write a file, new or in the place of another."""
         n = pa.array(self.rng.choice([0.0, 1.0, 3.0, 9.0], rows), mask=self.rng.random(rows) < 0.2)
         if i is None:
-            i = np.sort(self.rng.integers(0, 21, rows)) if self.rng.random() < 0.5 else self.rng.integers(0, 21, rows)
+            drawn = self.rng.integers(0, 21, rows)
+            i = [drawn, np.sort(drawn), np.repeat(self.rng.choice([3, 9]), rows)][int(self.rng.integers(3))]
         rid, s = np.arange(self.rid, self.rid + rows), self.rng.choice(np.array(WORDS, object), rows)
         self.files[name] = pa.table([rid, i, n, pa.array(s, pa.string())], schema=SCHEMA)
         self.rid += rows
@@ -70,7 +78,8 @@ class Lake:
                 (self.root / name).unlink()
                 del self.files[name]
             case "index":
-                index_here(table, BuildOptions(segment_blocks=4, fan_out=2))
+                filters = FILTERS[int(self.rng.integers(len(FILTERS)))]
+                index_here(table, BuildOptions(segment_blocks=int(self.rng.integers(1, 5)), fan_out=2, filters=filters))
 
     def matching(self, sql: str) -> list[int]:
         """The ids of the rows for which a predicate is TRUE, by looking at each."""
@@ -135,12 +144,14 @@ def asked(table: Table, sql: str, way: str, expected: Sequence[int], said: objec
 
 
 def ask_between_changes(lake: Lake, steps: Iterable[Step], repeated: int) -> None:
-    """Take steps, and ask new predicates, their parts, and as many of those before as `repeated` says."""
+    """Take steps, and ask new predicates, their parts, one OR an earlier one, and as many of those as `repeated` says."""
     table, before, taken = sec.open_table(lake.root), list[str](), list[Step]()
     for step, parts, way in steps:
         taken.append((step, parts, way))
         lake.step(step, table)
         new = [" AND ".join(f"({part})" for part in parts), *parts] if parts else []
+        if new and before:
+            new.append(f"({lake.rng.choice(before)}) OR ({parts[0]})")
         for sql in [*new, *new[:1], *lake.rng.permutation(before)[:repeated].tolist()]:
             asked(table, sql, way, lake.matching(sql), (taken, sql, way))
         before += new

@@ -214,20 +214,27 @@ def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
             return pa.StructArray.from_arrays(children, fields=list(type_), mask=pc.is_null(array))
         case pa.ListType():
             plain = array.cast(pa.list_(array.type.value_type))
-            values = conform_array(plain.values, type_.value_type)
-            return pa.ListArray.from_arrays(plain.offsets, values, type=type_, mask=_mask(plain))
+            return with_items(plain, type_, conform_array(plain.values, type_.value_type))
         case pa.MapType():
             keys, items = (
                 conform_array(array.keys, type_.key_type),
                 conform_array(array.items, type_.item_type),
             )
-            return pa.MapArray.from_arrays(array.offsets, keys, items, type=type_, mask=_mask(array))
+            return with_entries(array, type_, keys, items)
         case _:
             return _cast(array, type_)
 
 
-def _mask(array: pa.Array) -> pa.Array | None:
-    return pc.is_null(array) if array.null_count else None
+def with_items(lists: pa.Array, type_: pa.DataType, items: pa.Array) -> pa.Array:
+    """Return lists of other items, as many; pyarrow's from_arrays() refuses NULLs in an array that is a slice."""
+    buffers = lists.buffers()[:2]
+    return pa.Array.from_buffers(type_, len(lists), buffers, offset=lists.offset, children=[items])
+
+
+def with_entries(maps: pa.MapArray, type_: pa.MapType, keys: pa.Array, items: pa.Array) -> pa.Array:
+    """Return maps of other keys and items, as many; see :func:`with_items`."""
+    entries = pa.StructArray.from_arrays([keys, items], fields=[type_.key_field, type_.item_field])
+    return with_items(maps, type_, entries)
 
 
 def _cast(array: pa.Array, type_: pa.DataType) -> pa.Array:

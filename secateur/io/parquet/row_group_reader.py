@@ -102,10 +102,13 @@ class RowGroupReader(Generic[OpenFile]):
         """
         names = self.names(fields)
         kept = among(names, [field.name for field in fields if pa.types.is_dictionary(field.type)])
-        for batch in self.batches(row_groups, names, rows, kept):
-            arrays = conform(batch, fields)
+        schema = pa.schema(fields)
+        for stored in self.batches(row_groups, names, rows, kept):
+            batch = stored.replace_schema_metadata()
+            is_conform = batch.schema.equals(schema, check_metadata=True)
+            arrays = batch.columns if is_conform else conform(batch, fields)
             self.require_todays_calendar(arrays)
-            yield batch_of(arrays, fields) if fields else batch
+            yield batch if is_conform or not fields else batch_of(arrays, fields)
 
     def names(self, fields: Sequence[pa.Field]) -> list[str]:
         """Return the file's names of those columns of the table that it has, ignoring case."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import InvalidParquet
-from secateur.io.parquet.arrow_types import conform_array
+from secateur.io.parquet.arrow_types import conform_array, with_entries, with_items
 from secateur.io.tables.field_ids import id_of
 from secateur.pruning.predicate.variant_paths import is_variant
 
@@ -41,11 +41,11 @@ def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapp
         case pa.ListType() if isinstance(stored.type, _LISTS):
             plain = array.cast(pa.list_(stored.type.value_field))
             values = projected(plain.values, stored.type.value_field, type_.value_field, defaults)
-            return pa.ListArray.from_arrays(plain.offsets, values, type=type_, mask=_mask(plain))
+            return with_items(plain, type_, values)
         case pa.MapType() if pa.types.is_map(stored.type):
             keys = projected(array.keys, stored.type.key_field, type_.key_field, defaults)
             items = projected(array.items, stored.type.item_field, type_.item_field, defaults)
-            return pa.MapArray.from_arrays(array.offsets, keys, items, type=type_, mask=_mask(array))
+            return with_entries(array, type_, keys, items)
         case _ if pa.types.is_nested(type_) or pa.types.is_nested(stored.type):
             raise InvalidParquet(f"field {field.name} is {stored.type} in the file, and {type_} in the table")
         case _ if is_uuid(field):
@@ -66,10 +66,6 @@ def absent(field: pa.Field, n: int, defaults: Mapping[int, pa.Scalar]) -> pa.Arr
 def is_uuid(field: pa.Field) -> bool:
     """Return whether a string field is stored as 16 bytes."""
     return bool(field.metadata) and field.metadata.get(b"secateur:stored") == b"uuid"
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return pc.is_null(array) if array.null_count else None
 
 
 def uuid_texts(array: pa.Array) -> pa.Array:

@@ -63,8 +63,8 @@ def _folded(query: Query, survivors: Survivors, refuted: Mapping[Leaf, np.ndarra
         return survivors
     blocks = survivors.blocks.take(some)
     flags = {leaf: mask[some] for leaf, mask in refuted.items()}
-    for leaf, numbers in survivors.evidence.items():
-        flags[leaf] = flags.get(leaf, np.zeros(len(some), bool)) | ~blocks.among(numbers)
+    for leaf, by_filters in survivors.refuted(blocks).items():
+        flags[leaf] = flags.get(leaf, np.zeros(len(some), bool)) | by_filters
     outcomes = survivors.outcomes.copy()
     outcomes[some] &= evaluate_refuted(query.predicate, blocks, flags)
     return replace(survivors, known=outcomes)

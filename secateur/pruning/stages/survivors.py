@@ -166,7 +166,7 @@ class Survivors:
         if self.known is not None:
             return self.known
         outcomes = np.full(len(self.blocks), TRUE, np.uint8)
-        unsure = np.flatnonzero(~self._of_whole_segments)
+        unsure = np.flatnonzero(~self._match_whole(self.blocks))
         all_unsure = len(unsure) == len(self.blocks)
         outcomes[unsure] = evaluate_with(
             self.predicate, self.blocks if all_unsure else self.blocks.take(unsure), self.evidence
@@ -182,12 +182,17 @@ class Survivors:
         """Return a copy as plain arrays with everything about the blocks computed, which does not hold the index."""
         return replace(self, blocks=loose(self.blocks), known=self.outcomes, evidence={})
 
-    @property
-    def _of_whole_segments(self) -> np.ndarray:
-        """Return which blocks lie in a fully matching segment."""
-        if not len(self.whole):
-            return np.zeros(len(self.blocks), bool)
-        return np.isin(self.blocks.segment, self.whole)
+    def refuted(self, blocks: Blocks) -> dict[Leaf, np.ndarray]:
+        """Return in which of some of the blocks filters refute leaves: bool arrays of shape (n,).
+
+        Filters were not asked about segments that match whole, so they say nothing there.
+        """
+        was_asked = ~self._match_whole(blocks)
+        return {leaf: was_asked & ~blocks.among(numbers) for leaf, numbers in self.evidence.items()}
+
+    def _match_whole(self, blocks: Blocks) -> np.ndarray:
+        """Return which of some of the blocks lie in segments in which every row matches."""
+        return np.isin(blocks.segment, self.whole) if len(self.whole) else np.zeros(len(blocks), bool)
 
     @property
     def fully_matching(self) -> np.ndarray:

@@ -46,8 +46,8 @@ class Bytes:
         """Read unsigned numbers of 1 to 4 bytes: int64, and which of them end by `end`."""
         inside = (at >= 0) & (at + width <= end)
         at = np.where(inside, at, 0)
-        total = np.zeros(len(at), np.int64)
-        for k in range(4):
+        total = self.data[at].astype(np.int64)
+        for k in range(1, int(np.max(width, initial=1))):
             total += np.where(k < width, self.data[at + k].astype(np.int64) << (8 * k), 0)
         return total, inside
 

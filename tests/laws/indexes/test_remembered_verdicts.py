@@ -140,6 +140,18 @@ def test_a_condition_that_is_true_nowhere_is_false_or_null(tmp_path: Path) -> No
     assert plan.count() == 12
 
 
+def test_c51_filters_are_not_asked_about_segments_that_match_whole(tmp_path: Path) -> None:
+    """What was found about one alternative leaves the other one as it is."""
+    write_file(tmp_path / "a.parquet", {"k": [1] * 4, "v": [0, 2, 4, 6]})
+    write_file(tmp_path / "b.parquet", {"k": [0, 1, 2, 3], "v": [0, 2, 4, 6]})
+    table = sec.open_table(tmp_path)
+    sec.build_index(table, postings=["k"], segment_blocks=1)
+    assert sec.prune(table, "v = 3").count() == 0
+    plan = sec.prune(table, "k = 1 OR v = 3")
+    assert any("all rows of 1 segment match" in note for stage in plan.report.stages for note in stage.notes)
+    assert plan.to_arrow(["k"])["k"].to_pylist() == [1] * 5
+
+
 def test_it_is_told_why_a_block_is_left_out(lake: Lake) -> None:
     table = sec.open_table(lake.root)
     sec.prune(table, NEVER).count()

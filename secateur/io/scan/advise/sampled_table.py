@@ -63,8 +63,7 @@ class SampledTable:
 
     def refuted_by_index(self, sample: Sample) -> dict[Leaf, np.ndarray]:
         """Return the sampled blocks in which filters of the index refute leaves."""
-        evidence = sample.plan.survivors.evidence
-        return {leaf: ~sample.chosen.among(numbers) for leaf, numbers in evidence.items()}
+        return sample.plan.survivors.refuted(sample.chosen)
 
     @cached_property
     def _refuted_by(self) -> list[dict[Offer, dict[Leaf, np.ndarray]]]:

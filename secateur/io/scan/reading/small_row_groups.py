@@ -90,18 +90,35 @@ def matching_rows_of(parts: Sequence[FilePart]) -> TestedParts:
     read.gain.note(1 - sum(map(len, hit)) / sum(len(part.row_groups) for part in parts))
     if not wanted:
         return TestedParts(tuple(tested.select([]).slice(0, int(np.count_nonzero(passed))).to_batches()), hit)
-    others = read.others
-    rest = [
-        batch
-        for look, hits, rows in zip(looks, of_parts, chosen, strict=True)
-        if others and len(rows)
-        for batch in look.rest(others, hits, rows)
-    ]
-    known = tested.select([field.name for field in wanted if field.name in first])
-    columns = _columns(known.filter(flags(passed)), pa.Table.from_batches(rest, pa.schema(others)))
+    known = tested.select([field.name for field in wanted if field.name in first]).filter(flags(passed))
+    if all(look.later is None for look in looks):
+        rest = _all_rows(looks, read.others).filter(flags(passed))
+    else:
+        rest = _rows_later(looks, read.others, of_parts, chosen)
+    columns = _columns(known, rest)
     rows = pa.Table.from_arrays([columns[field.name] for field in wanted], schema=pa.schema(wanted))
     in_one = rows.combine_chunks() if rows.nbytes <= COPIED else rows
     return TestedParts(tuple(in_one.to_batches()), hit)
+
+
+def _all_rows(looks: Sequence[_FirstLook], fields: Sequence[pa.Field]) -> pa.Table:
+    """Return some columns of all rows of looks that have read all columns."""
+    names = [field.name for field in fields]
+    return pa.Table.from_batches([batch.select(names) for look in looks for _, batch in look.batches])
+
+
+def _rows_later(
+    looks: Sequence[_FirstLook],
+    fields: Sequence[pa.Field],
+    hits: Sequence[np.ndarray],
+    positions: Sequence[np.ndarray],
+) -> pa.Table:
+    """Return some columns of the rows of every look that match, of which some looks read these columns now."""
+    batches: list[pa.RecordBatch] = []
+    for look, of_look, rows in zip(looks, hits, positions, strict=True):
+        if len(rows):
+            batches.extend(look.rest(fields, of_look, rows))
+    return pa.Table.from_batches(batches, pa.schema(fields))
 
 
 def _passed(tested: pa.Table, parts: Sequence[FilePart], begin: Sequence[int]) -> np.ndarray:
