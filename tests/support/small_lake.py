@@ -144,7 +144,7 @@ def asked(table: Table, sql: str, way: str, expected: Sequence[int], said: objec
 
 
 def ask_between_changes(lake: Lake, steps: Iterable[Step], repeated: int) -> None:
-    """Take steps, and ask new predicates, their parts, one OR an earlier one, and as many of those as `repeated` says."""
+    """Take steps, and ask new predicates, their parts, one OR an earlier one, and so many of the earlier ones."""
     table, before, taken = sec.open_table(lake.root), list[str](), list[Step]()
     for step, parts, way in steps:
         taken.append((step, parts, way))
