@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import secateur as sec
 from secateur.errors import AuditFailed, StalePlan
-from secateur.index.model import BuildOptions
+from secateur.index.model import BuildOptions, FilterOption
 from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, MEMORY
 from secateur.io.scan.reading import late_materialization
 from secateur.io.scan.reading.late_materialization import RowCondition
@@ -26,8 +26,10 @@ from secateur.io.tables.table import Table
 from secateur.pruning.report import counted
 from secateur.scan import Scan
 from tests.support.drawn.row_histories import HISTORIES
+from tests.support.drawn.strategies import connected
 from tests.support.profiles import by_profile, examples, takes_seconds
 from tests.support.small_lake import (
+    FILTERS,
     STEPS,
     Lake,
     Step,
@@ -58,6 +60,32 @@ def test_answers_are_those_of_a_plain_evaluation(seed: int, steps: list[Step], *
         if not together:  # each row group by itself, as large ones are read
             patch.setattr("secateur.io.parquet.row_group_reader.MOST_TOGETHER", 0)
         ask_between_changes(lake_of_chance(Path(root) / "lake", seed), steps, repeated=2)
+
+
+NOWHERE = ["n = 7", "n > 3.5 AND n < 8.5", "s = 'aa'", "s LIKE '%c%'"]  # within the bounds of most blocks
+CONSTANT = ["i = 3", "i = 9", "i IN (3, 9)", "i IN (9, 12)", "n = 1", "s = 'ab'"]  # the first ones on whole segments
+
+
+@examples(60, shrink=False)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    filters=st.sampled_from(FILTERS),
+    segment_blocks=st.integers(1, 4),
+    earlier=st.lists(st.sampled_from(NOWHERE), min_size=1, max_size=3),
+    queries=st.lists(connected(st.sampled_from(NOWHERE + CONSTANT), ["TRUE"], max_leaves=4), min_size=1, max_size=6),
+)
+def test_c51_earlier_reads_and_filters_tell_of_the_same_predicate(
+    seed: int, filters: tuple[FilterOption, ...], segment_blocks: int, earlier: list[str], queries: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        lake = Lake(Path(root) / "lake", np.random.default_rng(seed))
+        for number, value in enumerate([3, 9, 3]):
+            lake.write(f"{number}.parquet", 12, np.full(12, value))
+        lake.write("any.parquet", 12)
+        table = sec.open_table(lake.root)
+        index_here(table, BuildOptions(segment_blocks=segment_blocks, fan_out=2, filters=filters))
+        for sql in [*earlier, *queries]:
+            asked(table, sql, "arrow", lake.matching(sql), (earlier, queries, sql))
 
 
 @takes_seconds
