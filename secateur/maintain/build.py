@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.amounts import bytes_of, require_amount
-from secateur.errors import InvalidOption, TableNotFound
+from secateur.errors import InvalidOption, TableNotFound, UnknownColumn
 from secateur.index.build.add_columns import Amendment, with_amended
 from secateur.index.build.assemble import recipe
 from secateur.index.build.build import OnProgress, new_build, total, write_segments
@@ -149,8 +149,8 @@ def build_index(
     ------
     UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict
     InvalidOption
-        For an unreadable sort key or setting, an expression that cannot be indexed, a fan-out below 2, or an index
-        larger than `max_bytes`.
+        For an unreadable sort key or setting, a partition column, an expression that cannot be indexed, a fan-out
+        below 2, or an index larger than `max_bytes`.
     """
     if max_bytes is not None:
         require_amount(max_bytes, "max_bytes")
@@ -182,7 +182,7 @@ def build_index(
 def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str]) -> None:
     """Raise UnknownColumn for a column that some files lack, among them the oldest and the newest.
 
-    Raises InvalidOption for an expression that cannot be indexed.
+    Raises InvalidOption for an expression that cannot be indexed, and for a partition column.
 
     Only a few footers are read, so a misspelt name is reported before Spark starts and all footers are read. A column
     that only other files have passes if the table was opened with a schema that has it.
@@ -196,12 +196,27 @@ def require_columns(table: Table, sort_key: Sequence[str], names: Sequence[str])
         by_age = np.argsort(listing.stamp, kind="stable")
         some = np.unique(np.linspace(0, len(by_age) - 1, FILES_ASKED).astype(int))
         known = merge_schemas(now.schemas(listing, by_age[some]))
-    binder = Binder(known, dt.UTC)
-    for column in parse_sort_key(sort_key):
-        resolve(Column(column.path), binder)
+    binder, key = Binder(known, dt.UTC), [column.path for column in parse_sort_key(sort_key)]
+    try:
+        for path in key:
+            resolve(Column(path), binder)
+        for name in names:
+            if column_called(name, known) is None:
+                normalised(name, known)
+    except UnknownColumn:
+        _require_no_partition(now, [*(".".join(path) for path in key), *names])
+        raise
+
+
+def _require_no_partition(now: TableSnapshot, names: Sequence[str]) -> None:
+    """Raise InvalidOption for the name of a partition column, which files lack."""
+    partitions = {field.name.lower() for field in now.listing(dt.UTC).partitions.fields}
     for name in names:
-        if column_called(name, known) is None:
-            normalised(name, known)
+        if name.lower() in partitions:
+            raise InvalidOption(
+                f"{name} is a partition column, of which a file has one value: files are pruned by it without an "
+                "index, so leave it out"
+            )
 
 
 def build_with(

@@ -226,6 +226,13 @@ def test_one_text_is_no_list_of_columns(table: ParquetDirectory, argument: str) 
         sec.build_index(table, **{argument: "day"})
 
 
+@pytest.mark.parametrize("argument", ["bloom", "postings", "gaps", "sums", "sort_key"])
+def test_a_partition_column_needs_no_index(tmp_path: Path, argument: str) -> None:
+    write_file(tmp_path / "Region=7" / "a.parquet", {"id": [1, 2]})
+    with pytest.raises(InvalidOption, match="region is a partition column, of which a file has one value"):
+        sec.build_index(sec.open_table(tmp_path), **{argument: ["region"]})
+
+
 def test_columns_to_index(spark: SparkSession, table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="did you mean user_id"):
         sec.build_index(table, spark=spark, bloom=["userid"])
