@@ -181,6 +181,13 @@ def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> lis
     return columns
 
 
+def conformed(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    """Return a file's batch with the table's fields; see :func:`conform`. One that has them is not built anew."""
+    plain = batch.replace_schema_metadata()
+    has_fields = plain.schema.equals(pa.schema(fields), check_metadata=True)
+    return plain if has_fields else batch_of(conform(batch, fields), fields)
+
+
 def batch_of(arrays: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.RecordBatch:
     """Return a batch of arrays, which may have other types than the fields."""
     types = zip(fields, arrays, strict=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
-from secateur.io.parquet.arrow_types import batch_of, conform
+from secateur.io.parquet.arrow_types import conformed
 from secateur.io.parquet.chunk_locations import ChunkLocations, selected_bytes, selected_size
 from secateur.io.parquet.dictionary_texts import encoded_texts, in_parts, looked_up, pays
 from secateur.io.parquet.file_locations import read_locations
@@ -102,13 +102,10 @@ class RowGroupReader(Generic[OpenFile]):
         """
         names = self.names(fields)
         kept = among(names, [field.name for field in fields if pa.types.is_dictionary(field.type)])
-        schema = pa.schema(fields)
         for stored in self.batches(row_groups, names, rows, kept):
-            batch = stored.replace_schema_metadata()
-            is_conform = batch.schema.equals(schema, check_metadata=True)
-            arrays = batch.columns if is_conform else conform(batch, fields)
-            self.require_todays_calendar(arrays)
-            yield batch if is_conform or not fields else batch_of(arrays, fields)
+            batch = conformed(stored, fields) if fields else stored
+            self.require_todays_calendar(batch.columns)
+            yield batch
 
     def names(self, fields: Sequence[pa.Field]) -> list[str]:
         """Return the file's names of those columns of the table that it has, ignoring case."""

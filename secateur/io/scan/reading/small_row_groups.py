@@ -77,22 +77,22 @@ def matching_rows_of(parts: Sequence[FilePart]) -> TestedParts:
     assert read is not None, "required of the caller"
     first, wanted = read.condition.columns, read.wanted
     looks = [_first_look(part) for part in parts]
-    names = [field.name for field in read.fields if field.name in first]
-    batches = [batch.select(names) for look in looks for _, batch in look.batches]
-    if not batches:
+    if not any(look.batches for look in looks):
         return TestedParts((), (frozenset(),) * len(parts))
-    tested = pa.Table.from_batches(batches).combine_chunks()
+    tested = _all_rows(looks, read.first).combine_chunks()
     begin = offsets_of(np.array([look.row_count for look in looks])).tolist()
     passed = _passed(tested, parts, begin)
     of_parts = [passed[start:stop] for start, stop in pairwise(begin)]
     chosen = [look.positions(hits) for look, hits in zip(looks, of_parts, strict=True)]
     hit = tuple(look.row_groups_at(rows) for look, rows in zip(looks, chosen, strict=True))
     read.gain.note(1 - sum(map(len, hit)) / sum(len(part.row_groups) for part in parts))
+    if not passed.any():
+        return TestedParts((), hit)
     if not wanted:
         return TestedParts(tuple(tested.select([]).slice(0, int(np.count_nonzero(passed))).to_batches()), hit)
-    known = tested.select([field.name for field in wanted if field.name in first]).filter(flags(passed))
+    known = _cut(tested.select([field.name for field in wanted if field.name in first]), passed)
     if all(look.later is None for look in looks):
-        rest = _all_rows(looks, read.others).filter(flags(passed))
+        rest = _cut(_all_rows(looks, read.others), passed)
     else:
         rest = _rows_later(looks, read.others, of_parts, chosen)
     columns = _columns(known, rest)
@@ -102,9 +102,14 @@ def matching_rows_of(parts: Sequence[FilePart]) -> TestedParts:
 
 
 def _all_rows(looks: Sequence[_FirstLook], fields: Sequence[pa.Field]) -> pa.Table:
-    """Return some columns of all rows of looks that have read all columns."""
+    """Return some columns that all looks have read, of all their rows."""
     names = [field.name for field in fields]
     return pa.Table.from_batches([batch.select(names) for look in looks for _, batch in look.batches])
+
+
+def _cut(rows: pa.Table, passed: np.ndarray) -> pa.Table:
+    """Return the rows that passed, which are not copied if all did."""
+    return rows if passed.all() else rows.filter(flags(passed))
 
 
 def _rows_later(
@@ -180,8 +185,7 @@ class _FirstLook:
         opened, row_groups = self.part.opened, self.part.row_groups
         names = [field.name for field in fields]
         if self.later is None:
-            whole = pa.Table.from_batches([batch.select(names) for _, batch in self.batches])
-            yield from (whole if hits.all() else whole.filter(flags(hits))).to_batches()
+            yield from _cut(_all_rows([self], fields), hits).to_batches()
             return
         begin = 0
         for batch in opened.at(row_groups, self.later, positions):
