@@ -1,6 +1,7 @@
 """Questions of a table of small row groups, planned and read: beside DuckDB, DataFusion and Polars over the same files.
 
 The files have a page index and bloom filters, which the engines use as they can. All are warm, and run on all cores.
+Where rows are read, pyarrow's whole read of the row groups that the plan keeps stands beside them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import datafusion
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 import secateur as sec
 from benchmarks.reading.read_table import USERS, ReadTable, read_table
+from benchmarks.reading.whole_reads import WholeRead
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.setting import Setting
-from benchmarks.timing import race
+from benchmarks.timing import Contender, race
 from secateur.io.tables.table import Table
+from secateur.scan import Scan
 
 WARMING = 0.2  # seconds
 
@@ -66,14 +70,16 @@ def read_peers(setting: Setting) -> Result:
     with duckdb.connect() as connection:
         engines = _engines(data, connection)
         for question in questions(data.rows):
-            asked = [partial(_ours, table, question), *(partial(ask, question) for ask in engines.values())]
-            counts = [ask() for ask in asked]
-            if len(set(counts)) > 1:
+            counts = {_ours(table, question), *(ask(question) for ask in engines.values())}
+            if len(counts) > 1:
                 raise AssertionError(f"{question.name}: {counts} rows")
-            ours, *theirs = race(asked, setting.repetitions, WARMING)
-            for name, timing in zip(engines, theirs, strict=True):
-                ratios.append(timed(f"{question.name}: {counts[0]:,} rows", ours, name, timing))
             plan = sec.prune(table, _spark(question), strict=True)
+            peers: dict[str, Contender] = {name: partial(ask, question) for name, ask in engines.items()}
+            if question.columns is not None and len(plan.blocks):
+                peers["pyarrow, whole"] = _whole(data, plan, question).rows
+            ours, *theirs = race([partial(_ours, table, question), *peers.values()], setting.repetitions, WARMING)
+            for name, timing in zip(peers, theirs, strict=True):
+                ratios.append(timed(f"{question.name}: {min(counts):,} rows", ours, name, timing))
             kept.append(Kept("orders", question.name, "row groups", every, None, {"secateur": len(plan.blocks)}))
     return Result({"rows": data.rows, "row groups": every}, tuple(ratios), tuple(kept))
 
@@ -85,6 +91,11 @@ def _spark(question: Question) -> str:
 def _ours(table: Table, question: Question) -> int:
     plan = sec.prune(table, _spark(question), strict=True)
     return plan.count() if question.columns is None else plan.to_arrow(question.wanted).num_rows
+
+
+def _whole(data: ReadTable, plan: Scan, question: Question) -> WholeRead:
+    directory = data.directory / "data"
+    return WholeRead.of(plan, directory, question.wanted, pafs.LocalFileSystem(), str(directory))
 
 
 def _engines(data: ReadTable, connection: duckdb.DuckDBPyConnection) -> dict[str, Callable[[Question], int]]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -24,13 +23,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 import secateur as sec
+from benchmarks.reading.whole_reads import WholeRead
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting, index_code
 from benchmarks.timing import Timing, race
 from secateur.demo.s3_process import BUCKET, remote_server
 from secateur.index.model import BuildOptions
-from secateur.io.storage.byte_ranges import files_at_once, is_local
-from secateur.scan import Scan
 from tests.support.stores.local_build import index_here
 
 ROWS, ROWS_ON_S3, FILES = 2_000_000, 100_000, 4
@@ -83,10 +81,6 @@ class Lake:
     filesystem: pafs.FileSystem
     prefix: str
     clock: Callable[[], float]
-
-    def path(self, file: str) -> str:
-        """A file as the filesystem names it."""
-        return f"{self.prefix}/{file}"
 
 
 def read_sweep(setting: Setting) -> Result:
@@ -151,51 +145,18 @@ def _cells(setting: Setting, lake: Lake, rows: int, row_group: int) -> Iterator[
         least = 1 / row_group if share is None else share
         plan = sec.prune(table, f"slot IN ({', '.join(map(str, slots))}) AND hit < {least:.9f}", strict=True)
         for columns in (None, FEW):
-            peer = Peer.of(lake, plan, columns, least)
+            names = None if columns is None else [*columns, "hit"]
+            whole = WholeRead.of(plan, lake.directory, names, lake.filesystem, lake.prefix)
+            filtered = partial(whole.rows, partial(_matching, least))
             ours = partial(plan.to_arrow, None if columns is None else list(columns))
-            if ours().num_rows != peer.filtered().num_rows:
+            if ours().num_rows != filtered().num_rows:
                 raise AssertionError(f"pyarrow finds other rows for {plan.predicate}")
-            times = race([ours, peer.whole, peer.filtered], setting.repetitions, clock=lake.clock)
+            times = race([ours, whole.rows, filtered], setting.repetitions, clock=lake.clock)
             yield Cell(Case(row_group, survivors, matches, columns), *times)
 
 
-@dataclass(frozen=True)
-class Peer:
-    """pyarrow's reads of the row groups of a plan, with the columns that the condition on rows needs."""
-
-    files: Sequence[tuple[str, pq.FileMetaData, list[int]]]
-    filesystem: pafs.FileSystem
-    names: list[str] | None
-    least: float  # a row matches whose `hit` is less
-
-    @classmethod
-    def of(cls, lake: Lake, plan: Scan, columns: tuple[str, ...] | None, least: float) -> Peer:
-        """The reads of a plan."""
-        of_file: dict[str, list[int]] = {}
-        for block in plan.blocks.to_pylist():
-            of_file.setdefault(block["file"], []).append(block["row_group"])
-        files = [
-            (lake.path(path), pq.read_metadata(lake.directory / path), row_groups)
-            for path, row_groups in of_file.items()
-        ]
-        return cls(files, lake.filesystem, None if columns is None else [*columns, "hit"], least)
-
-    def whole(self) -> pa.Table:
-        """Return the rows of the row groups."""
-        return self._rows(lambda table: table)
-
-    def filtered(self) -> pa.Table:
-        """Return the rows of the row groups that match."""
-        return self._rows(lambda table: table.filter(pc.less(table["hit"], self.least)))
-
-    def _rows(self, chosen: Callable[[pa.Table], pa.Table]) -> pa.Table:
-        with ThreadPoolExecutor(files_at_once(self.filesystem)) as threads:
-            return pa.concat_tables(threads.map(lambda file: chosen(self._read(*file)), self.files))
-
-    def _read(self, path: str, metadata: pq.FileMetaData, row_groups: list[int]) -> pa.Table:
-        ahead = not is_local(self.filesystem)
-        with pq.ParquetFile(path, metadata=metadata, filesystem=self.filesystem, pre_buffer=ahead) as file:
-            return file.read_row_groups(row_groups, self.names, use_threads=False)
+def _matching(least: float, rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.less(rows["hit"], least))
 
 
 def _write(directory: Path, rows: int, row_group: int) -> None:
