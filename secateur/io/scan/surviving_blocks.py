@@ -19,7 +19,7 @@ from secateur.io.parquet.row_group_reader import CHUNK_COST
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.reading.block_reader import BlockReader
-from secateur.io.scan.reading.late_materialization import PAGE_CELL
+from secateur.io.scan.reading.opened_rows import PAGE_CELL
 from secateur.io.scan.stored_locations import locations_of
 from secateur.pruning.residual import Residuals
 from secateur.pruning.row_ranges import RowRanges

@@ -20,8 +20,7 @@ import secateur as sec
 from secateur.errors import AuditFailed, StalePlan
 from secateur.index.model import BuildOptions, FilterOption
 from secateur.io.scan.kept.verdict_memory import BYTES_VARIABLE, MEMORY
-from secateur.io.scan.reading import late_materialization
-from secateur.io.scan.reading.late_materialization import RowCondition
+from secateur.io.scan.reading.filtered_read import RowCondition
 from secateur.io.tables.table import Table
 from secateur.pruning.report import counted
 from secateur.scan import Scan
@@ -238,7 +237,6 @@ def test_c52_who_stops_leaves_nothing_of_what_was_not_read(lake: Lake, monkeypat
         sec.prune(table, NEVER).to_arrow()
     assert next(calls) > 1
     assert survivors(table, NEVER) > 0, "the row group that was given up is read again"
-    assert late_materialization.RowCondition is RowCondition
 
 
 def test_c53_a_name_that_is_used_again(lake: Lake) -> None:

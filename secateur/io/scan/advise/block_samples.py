@@ -19,7 +19,7 @@ from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.index_coverage import columns_with_gaps, not_covered
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.reading.block_reader import BlockReader, block_reader
-from secateur.io.scan.reading.late_materialization import Positioned
+from secateur.io.scan.reading.opened_rows import Positioned
 from secateur.io.scan.reading.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA

@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.reading.late_materialization import FilteredRead, Gain, OpenedRows, Positioned, RowCondition
+from secateur.io.scan.reading.filtered_read import FilteredRead, Gain, RowCondition
+from secateur.io.scan.reading.late_materialization import matching
+from secateur.io.scan.reading.opened_rows import OpenedRows, Positioned
 from secateur.io.scan.reading.small_row_groups import FilePart, matching_rows_of, portions
 from secateur.io.scan.row_places import FILE, POSITION, places_among
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
@@ -124,7 +126,7 @@ class BlockReader:
         if part.read is None:
             yield from (batch for _, batch in opened.live(row_groups, self.fields, rows) if batch.num_rows)
             return
-        hit = yield from opened.matching(row_groups, rows, part.read)
+        hit = yield from matching(opened, row_groups, rows, part.read)
         self._tell(part, hit)  # who stops before the end learns nothing
 
     def _tell(self, part: FilePart, hit: frozenset[int]) -> None:

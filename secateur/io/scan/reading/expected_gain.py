@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from secateur.io.scan.reading.late_materialization import PAGE_CELL
+from secateur.io.scan.reading.opened_rows import PAGE_CELL
 from secateur.pruning.match_share import match_shares
 from secateur.pruning.residual import Residuals
 from secateur.pruning.statistics import Blocks

@@ -15,7 +15,9 @@ import pyarrow as pa
 from secateur.arrays import flags
 from secateur.io.parquet.row_group_reader import MOST_TOGETHER
 from secateur.io.parquet.row_selection import RowSelection
-from secateur.io.scan.reading.late_materialization import FilteredRead, OpenedRows, Positioned, RowCondition, RowGroups
+from secateur.io.scan.reading.filtered_read import FilteredRead, RowCondition
+from secateur.io.scan.reading.late_materialization import two_steps
+from secateur.io.scan.reading.opened_rows import OpenedRows, Positioned, RowGroups
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.ragged import offsets_of
 
@@ -200,6 +202,6 @@ class _FirstLook:
 
 def _first_look(part: FilePart) -> _FirstLook:
     assert part.read is not None, "required of the caller"
-    split = part.opened.split(part.row_groups, part.rows, part.read)
-    first, later = (part.read.fields, None) if split is None else split
+    steps = two_steps(part.opened, part.row_groups, part.rows, part.read)
+    first, later = (part.read.fields, None) if steps is None else steps
     return _FirstLook(part, list(part.opened.live(part.row_groups, first, part.rows)), later)

@@ -27,7 +27,8 @@ from secateur.io.parquet.row_selection import (
     intersection,
     without_gaps,
 )
-from secateur.io.scan.reading import late_materialization
+from secateur.io.scan.reading import late_materialization, opened_rows
+from secateur.io.scan.reading.filtered_read import RowCondition
 from secateur.io.tables.file_rows import positions_in_file
 from secateur.io.tables.page_filter import PagePruner
 from secateur.pruning.predicate.nodes import Truth
@@ -226,7 +227,7 @@ def test_rows_are_taken_from_whole_row_groups_as_from_pages(
     if way == "pages":
         monkeypatch.setattr(row_group_reader, "PAGE_COST", 0)
         monkeypatch.setattr(row_group_reader, "BYTE_COST", 0)
-        monkeypatch.setattr(late_materialization, "CELL", 16)
+        monkeypatch.setattr(opened_rows, "CELL", 16)
     table = sec.open_table(str(tmp_path))
     others = [name for name in data.column_names if name not in hits]
     for name, hit in hits.items():
@@ -361,7 +362,7 @@ def test_a_condition_is_evaluated_on_selected_rows_alone(selected: np.ndarray, d
         asked.extend(batch["row"].to_pylist())
         return batch["row"].to_numpy() % 2 == 0
 
-    condition = late_materialization.RowCondition(Truth(True), even)
+    condition = RowCondition(Truth(True), even)
     vars(condition)["columns"] = frozenset({"row"})
     batch = pa.RecordBatch.from_arrays([pa.array(live), pa.nulls(len(live))], ["row", "other"])
     passing = condition.among(batch, among)

@@ -22,7 +22,7 @@ from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.reading import block_reader, small_row_groups
 from secateur.io.scan.reading.block_reader import BlockReader
-from secateur.io.scan.reading.late_materialization import RowCondition
+from secateur.io.scan.reading.filtered_read import RowCondition
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.scan import Scan
 from tests.support.checks.oracle import rows
