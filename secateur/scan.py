@@ -58,6 +58,8 @@ class Scan(PlannedScan):
         Raises
         ------
         UnknownColumn
+        InvalidOption
+            For a column that is named twice.
         ValueError
             For a read path that is unknown or that the table does not have.
         UnsupportedPredicate, UnsupportedTable

@@ -8,13 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
+from secateur.arrays import from_numpy
 from secateur.index.build.add_columns import amendments
 from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.spark_tasks import runner
 from secateur.index.compact.plan_segments import Regrouping, regroup
 from secateur.index.model import Store
 from secateur.index.read.coverage import file_of_entry
+from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import joined
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.snapshot_files import open_snapshot
@@ -61,7 +64,8 @@ def optimize_index(
 ) -> Optimized:
     """Merge small segments, put their files in key order, and regroup their filters, as one build would.
 
-    Only index files are read: statistics move with their blocks. Entries of removed files are dropped. A segment that
+    Only index files are read: statistics move with their blocks. Entries of removed files are dropped, those of
+    overwritten ones once a refresh has indexed the files anew. A segment that
     is in order is kept, and so is one that lacks a structure, which a refresh adds. Until it returns, readers see the
     old index.
 
@@ -111,8 +115,18 @@ def optimize_index(
 def _planned(store: Store, snapshot: Snapshot, listing: Listing) -> Regrouping:
     """Decide how to regroup the index. Raises IndexFault."""
     segments = snapshot.as_segments()
-    is_live = file_of_entry(listing, segments.files) >= 0
+    file = file_of_entry(listing, segments.files)
     fixed = np.zeros(len(segments), bool)
-    lacking = amendments(segments, is_live, page_locations=snapshot.options.page_locations)
+    lacking = amendments(segments, file >= 0, page_locations=snapshot.options.page_locations)
     fixed[[amendment.segment for amendment in lacking]] = True
-    return regroup(store, snapshot, is_live, fixed)
+    return regroup(store, snapshot, (file >= 0) | _is_of_changed_file(segments.files, file, listing), fixed)
+
+
+def _is_of_changed_file(entries: SegmentFiles, file: np.ndarray, listing: Listing) -> np.ndarray:
+    """Mark the entries of files that were overwritten, and have no new entry yet: bool of shape (n_entries,).
+
+    They stay until a refresh gives the file another: a stream from here on sees by them that the file is no new one.
+    `file` is the listed file of every entry, or -1.
+    """
+    without_entry = listing.paths.take(from_numpy(np.setdiff1d(np.arange(len(listing.size)), file)))
+    return pc.is_in(entries.path, value_set=without_entry).to_numpy(zero_copy_only=False)

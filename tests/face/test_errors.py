@@ -124,6 +124,9 @@ def test_orders(table: ParquetDirectory) -> None:
 def test_columns_of_the_result(table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="did you mean name"):
         sec.prune(table, "user_id = 1").to_arrow(columns=["nam"])
+    for columns in (["name", "name"], ["user_id", "NAME", "name"]):
+        with pytest.raises(InvalidOption, match="columns has name twice"):
+            sec.prune(table, "user_id = 1").to_arrow(columns=columns)
 
 
 def test_what_only_spark_can_evaluate(table: ParquetDirectory) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.errors import SecateurError, UnsupportedPredicate
+from secateur.errors import InvalidOption, SecateurError, UnsupportedPredicate
 from secateur.integers import sorted_distinct
 from secateur.io.scan.kept.match_tally import MatchTally
 from secateur.io.scan.kept.verdicts import VerdictNotes, keeping_verdicts, leaving_verdicts
@@ -138,7 +138,7 @@ class PlannedScan(ScanPlan):
         ------
         UnsupportedPredicate
             If only Spark can evaluate the predicate.
-        UnknownColumn, StalePlan, InvalidParquet
+        UnknownColumn, InvalidOption, StalePlan, InvalidParquet
         """
         if self.order_by is not None:
             yield from self._first_rows(columns).to_batches()
@@ -310,7 +310,8 @@ class PlannedScan(ScanPlan):
         """Return the table's fields of the given names, or all; `_file`, `_pos` and `_row_id` are the places and ids
         of rows.
 
-        Raises UnknownColumn, and UnsupportedTable for row ids of a table that has none.
+        Raises UnknownColumn, InvalidOption for a column that is named twice, and UnsupportedTable for row ids of a
+        table that has none.
         """
         schema = self.opened.schema
         if columns is None:
@@ -321,7 +322,12 @@ class PlannedScan(ScanPlan):
             place = place_called(name, schema, self.opened.listing)
             return schema.field(resolve(Column(split_name(name)), binder).path[0]) if place is None else place
 
-        return [field(name) for name in columns]
+        fields = [field(name) for name in columns]
+        names = [field.name for field in fields]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidOption(f"columns has {twice} twice, by the same or another spelling: name every column once")
+        return fields
 
     def order(self) -> np.ndarray:
         """The positions of the surviving blocks, ordered by file, then row group."""

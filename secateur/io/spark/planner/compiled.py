@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -24,12 +25,15 @@ TARGET_DELTA = "DeltaTarget"
 METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
 
 _with_metrics: set[Any] = set()  # gateways of the Sparks that have these classes
+_lock = threading.Lock()
 
 
 def compiled(gateway: Any, name: str) -> Any:
     """Return a class and, by its loader, those that it uses. Raises Py4JError if Spark's classes do not fit."""
     sources = {path.name: java_source(path.read_text(encoding="utf-8")) for path in SOURCES.iterdir()}
-    return _loader(gateway, tuple(sorted(sources.items()))).loadClass(f"secateur.{name}")
+    with _lock:  # py4j calls methods of the first class of a name that it sees: a second loader's objects lack them
+        loader = _loader(gateway, tuple(sorted(sources.items())))
+    return loader.loadClass(f"secateur.{name}")
 
 
 def compiled_beside(other: Any, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -68,6 +69,7 @@ class SessionRule:
 
 
 _rules: dict[Any, SessionRule] = {}  # by gateway
+_lock = threading.Lock()
 
 
 def enable(
@@ -78,12 +80,13 @@ def enable(
         return "Spark Connect plans in another process: enable the session of the server"
     gateway = spark.sparkContext._gateway
     try:
-        rule = _rules.get(gateway) or _registered(spark.sparkContext, uses_index)
-        rule.python.named.update({as_opened_here(table.location): table for table in tables})
-        rule.java.enable(spark._jsparkSession)
-        if not rule.is_injected:
-            rule.java.enableLater(spark._jsparkSession)
-            rule.is_injected = True
+        with _lock:
+            rule = _rules.get(gateway) or _registered(spark.sparkContext, uses_index)
+            rule.python.named.update({as_opened_here(table.location): table for table in tables})
+            rule.java.enable(spark._jsparkSession)
+            if not rule.is_injected:
+                rule.java.enableLater(spark._jsparkSession)
+                rule.is_injected = True
     except (Py4JError, PySparkException, TypeError, ValueError) as error:
         return f"this Spark has other internals: {first_line(error)}"
     return None

@@ -117,6 +117,28 @@ def test_overwritten_and_removed_files(lake: Path, change: str, expected: list[i
     assert read(skipping, first, second) == expected
 
 
+@pytest.mark.parametrize("change", ["overwrite", "touch"])
+def test_an_optimization_does_not_forget_an_overwritten_file(lake: Path, change: str) -> None:
+    """Else the rows that the refresh after it indexes anew would come as new ones, and those that stayed twice."""
+    for i in (2, 3):
+        write(lake, i)
+        sec.refresh_index(lake)
+    (lake / "2.parquet").unlink()
+    if change == "overwrite":
+        pq.write_table(numbered(20, 23), lake / "0.parquet")
+    else:
+        os.utime(lake / "0.parquet")
+    assert sec.optimize_index(lake).segments_made
+    reader, skipping = reader_at(lake), reader_at(lake, skip_changes="true")
+    first = reader.latestOffset()
+    write(lake, 4)
+    sec.refresh_index(lake)
+    second = reader.latestOffset()
+    with pytest.raises(TableChanged, match=r"0\.parquet was overwritten"):
+        reader.partitions(first, second)
+    assert read(skipping, first, second) == [8, 9]
+
+
 def test_a_directory_without_an_index(tmp_path: Path) -> None:
     write(tmp_path / "bare", 0)
     with pytest.raises(IndexMissing, match=r"call build_index\(\), and refresh_index\(\)"):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import MagicMock
 
 import pytest
 
-from secateur.io.spark.planner.compiled import DELTA, FIRST, ICEBERG, RULE, SOURCES, TABLE
+from secateur.io.spark.planner.compiled import DELTA, FIRST, ICEBERG, RULE, SOURCES, TABLE, compiled
 
 OF_OTHERS = ("org.apache.iceberg.", "org.apache.spark.sql.delta.", "io.delta.")
 
@@ -41,3 +44,18 @@ def test_classes_of_iceberg_are_seen() -> None:
     for name in (ICEBERG, FIRST):
         assert any("org.apache.iceberg." in CLASSES[part] for part in compiled_with(name))
     assert DELTA in CLASSES
+
+
+def slow_loader(*_: object) -> MagicMock:
+    time.sleep(0.05)
+    return MagicMock()
+
+
+def test_threads_share_one_class_loader() -> None:
+    """Else py4j calls a method of one loader's class on an object of the other's, which fails from then on."""
+    gateway = MagicMock()
+    made = gateway.jvm.org.codehaus.janino.JavaSourceClassLoader
+    made.side_effect = slow_loader
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda name: compiled(gateway, name), [RULE, TABLE, RULE, TABLE]))
+    assert made.call_count == 1
