@@ -110,6 +110,12 @@ def test_segments_that_are_not_in_the_order_of_the_files(write_table: WriteTable
         assert sum(Parts(plan.to_html()).blocks("fate").values()) == FILES * BLOCKS
 
 
+def test_bounds_that_python_does_not_know(write_table: WriteTable) -> None:
+    days = pa.array([-800_000, 3_000_000], pa.int32()).cast(pa.date32())
+    plan = sec.prune(write_table({"a.parquet": pa.table({"day": days})}), "day IS NOT NULL")
+    assert "top 10183-09-21" in plan.to_html()
+
+
 def test_the_page_needs_nothing_else(write_table: WriteTable, tmp_path: Path) -> None:
     root, path = make_table(write_table), tmp_path / "report.html"
     done = CliRunner().invoke(main, ["prune", str(root), "x < 0.1 AND name = '<b>&'", "--html", str(path)])
