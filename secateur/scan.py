@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
+from secateur.errors import IndexFault
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.planning import plan_scan
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from secateur.io.spark.to_spark import DataFrame, SparkSession
     from secateur.pruning.explain.explanation import Explanation
     from secateur.pruning.explain.why import FileWhy, Why
+
+_NOT_EXPLAINED = "caution: the index is broken, so what prunes for each conjunct is not known: verify_index(table)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +145,8 @@ class Scan(PlannedScan):
         """Return the report as a text table, or as JSON with ``explain("json")``, with the read path to Spark.
 
         The text begins with conjuncts that prune nothing by themselves, and what would serve them. To know them it
-        reads zone maps, filters and pages of the whole index, but opens no data file.
+        reads zone maps, filters and pages of the whole index, but opens no data file. Where that is broken, a caution
+        says so instead.
 
         Parameters
         ----------
@@ -154,10 +158,11 @@ class Scan(PlannedScan):
 
         report, read_path = super().explain(format), choose_read_path(self)
         if format == "json":
-            more = {"explanation": asdict(self.explanation)} if verbose else {}
+            more = {"explanation": self._explained and asdict(self._explained)} if verbose else {}
             return json.dumps({**json.loads(report), "read_path": asdict(read_path), **more}, indent=2)
-        text = "\n".join([*self.explanation.cautions, report, f"read path: {read_path}"])
-        return f"{text}\n\n{self.explanation}" if verbose else text
+        cautions = (_NOT_EXPLAINED,) if self._explained is None else self._explained.cautions
+        text = "\n".join([*cautions, report, f"read path: {read_path}"])
+        return f"{text}\n\n{self._explained or _NOT_EXPLAINED}" if verbose else text
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the matching rows as a stream of Arrow's C interface, so that ``duckdb.sql("from plan")`` works."""
@@ -242,9 +247,20 @@ class Scan(PlannedScan):
 
         return fragment(plan_parts(self, 3))
 
+    @property
+    def _explained(self) -> Explanation | None:
+        """The explanation; None if the index is broken in a place that the plan did not need."""
+        try:
+            return self.explanation
+        except IndexFault:
+            return None
+
     @cached_property
     def explanation(self) -> Explanation:
-        """Return what prunes for each conjunct of the predicate, and what could; see :meth:`explain`."""
+        """Return what prunes for each conjunct of the predicate, and what could; see :meth:`explain`.
+
+        Raises IndexFault if the index cannot be read.
+        """
         from secateur.io.scan.explain import explanation
 
         return explanation(self)

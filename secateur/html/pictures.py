@@ -9,7 +9,7 @@ import numpy as np
 
 from secateur.io.scan.clustering import RankedBounds
 from secateur.io.scan.fates import ColumnBounds, Fates
-from secateur.values.conversion import scalar_of
+from secateur.values.conversion import scalar_of, text_of
 from secateur.values.kinds import is_float
 
 MOST_ACROSS = 1_200  # pixels of a strip
@@ -149,7 +149,7 @@ def _depths_at_begins(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 def range_of(bounds: ColumnBounds) -> tuple[str, str]:
     """Return the least and the greatest bound as text."""
     least, greatest = int(bounds.lower[bounds.known].min()), int(bounds.upper[bounds.known].max())
-    return tuple(str(scalar_of(key, bounds.column.type)) for key in (least, greatest))  # type: ignore[return-value]
+    return tuple(text_of(scalar_of(key, bounds.column.type)) for key in (least, greatest))  # type: ignore[return-value]
 
 
 def bar(part: float, whole: float, colour: str = SURVIVES) -> str:

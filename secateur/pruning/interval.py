@@ -22,7 +22,7 @@ from secateur.pruning.bounds.zones import Zones, may_be_nan
 from secateur.pruning.predicate.patterns.substrings import Alternatives
 from secateur.values.combination import choose, same_width
 from secateur.values.conversion import doubles_of, float_keys
-from secateur.values.key import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, least_key
+from secateur.values.key import INT64_MAX, INT64_MIN, INT128_MAX, INT128_MIN, NAN_KEY, Key, float_key, least_key
 from secateur.values.keys import Keys, constant_keys, greatest_keys, integer_keys
 from secateur.values.kinds import Kind, is_float, kind_of, ordered_kind
 
@@ -323,11 +323,11 @@ def numbers(keys: Keys, type_: pa.DataType) -> np.ndarray:
 
 
 def keys_of_numbers(values: np.ndarray, type_: pa.DataType) -> Keys:
-    """The inverse of :func:`numbers`."""
+    """The inverse of :func:`numbers`; what a WIDE key cannot hold becomes the nearest that it can."""
     match kind_of(type_):
         case _ if is_float(type_):
             return Keys(Kind.WORD, (float_keys(np.asarray(values, np.float64)),))
         case Kind.WIDE:
-            return integer_keys(Kind.WIDE, values)
+            return integer_keys(Kind.WIDE, np.clip(values.astype(object), INT128_MIN, INT128_MAX))
         case _:
             return integer_keys(Kind.WORD, values)

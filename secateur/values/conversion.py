@@ -36,6 +36,14 @@ def scalar_of(key: Key, type_: pa.DataType) -> pa.Scalar:
             return pa.scalar(key, stored).cast(type_)
 
 
+def text_of(value: pa.Scalar) -> str:
+    """Return a value as text, also a date or time beyond the years that Python knows."""
+    try:
+        return str(value)
+    except (ValueError, OverflowError):
+        return str(value.cast(pa.string()))
+
+
 def keys_of(array: pa.Array) -> Keys:
     """Return the keys of an Arrow array of an ordered type; null slots get an arbitrary key.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from secateur.html.lake_page import lake_page
 from secateur.html.pictures import DEPTH_WIDTH, MAP_HEIGHT, MOST_ACROSS, bounds_map, depth_map, greatest_depth, strip
 from secateur.html.timeline import HEIGHT, LEFT, TOP, WIDTH, RequestCurve, timeline
 from secateur.io.scan.clustering import depths
-from secateur.io.scan.fates import ColumnBounds, Fates
+from secateur.io.scan.fates import ColumnBounds, Fates, fates_of
 from secateur.pruning.predicate.bound import Field
 from tests.support.profiles import examples
 from tests.support.tables import WriteTable
@@ -91,6 +92,28 @@ def test_counts_are_those_of_the_report(write_table: WriteTable) -> None:
         drawn = {**pruned, "read": len(plan.blocks)}
         assert parts.blocks("fate") == {name: number for name, number in drawn.items() if number}, predicate
         assert sum(parts.blocks("fate").values()) == FILES * BLOCKS
+
+
+def place(block: dict[str, Any]) -> tuple[str, int]:
+    return block["file"], block["row_group"]
+
+
+def test_segments_that_are_not_in_the_order_of_the_files(write_table: WriteTable) -> None:
+    table = sec.open_table(str(make_table(write_table)))
+    sec.build_index(table, sort_key=["x"], segment_blocks=3)
+    for predicate in PREDICATES:
+        plan = sec.prune(table, predicate, strict=True)
+        fates = fates_of(plan)
+        every = sorted(map(place, sec.prune(table, "TRUE").blocks.to_pylist()))
+        read = set(map(place, plan.blocks.to_pylist()))
+        assert fates.survives.tolist() == [block in read for block in every], predicate
+        assert sum(Parts(plan.to_html()).blocks("fate").values()) == FILES * BLOCKS
+
+
+def test_bounds_that_python_does_not_know(write_table: WriteTable) -> None:
+    days = pa.array([-800_000, 3_000_000], pa.int32()).cast(pa.date32())
+    plan = sec.prune(write_table({"a.parquet": pa.table({"day": days})}), "day IS NOT NULL")
+    assert "top 10183-09-21" in plan.to_html()
 
 
 def test_the_page_needs_nothing_else(write_table: WriteTable, tmp_path: Path) -> None:

@@ -58,14 +58,15 @@ def fates_of(plan: PlannedScan) -> Fates:
     """
     catalog = plan.opened.catalog
     blocks = catalog.blocks_of(np.ones(len(plan.paths), bool))
-    blocks = blocks.take(reading_order(blocks.file, blocks.row_group))
+    order = reading_order(blocks.file, blocks.row_group)
     stage = np.full(len(blocks), len(plan.trail), np.int64)
     gone = np.ones(len(blocks), bool)
     for number in reversed(range(len(plan.trail))):
         gone &= ~_left(plan.trail[number], blocks)
         stage[gone] = number
-    bounds = (_bounds(column, blocks.zones(column)) for column in fields(plan.predicate)[:MOST_COLUMNS])
-    return Fates(tuple(left.stage for left in plan.trail), stage, tuple(known for known in bounds if known is not None))
+    bounds = (_bounds(column, blocks.zones(column), order) for column in fields(plan.predicate)[:MOST_COLUMNS])
+    names = tuple(left.stage for left in plan.trail)
+    return Fates(names, stage[order], tuple(known for known in bounds if known is not None))
 
 
 def _left(left: Left, blocks: Blocks) -> np.ndarray:
@@ -81,9 +82,10 @@ def _places(blocks: Blocks) -> np.ndarray:
     return blocks.file.astype(np.int64) << 32 | blocks.row_group.astype(np.int64)
 
 
-def _bounds(column: Field, zones: Zones | None) -> ColumnBounds | None:
+def _bounds(column: Field, zones: Zones | None, order: np.ndarray) -> ColumnBounds | None:
     if zones is None or zones.lower.kind is not Kind.WORD:
         return None
+    zones = zones.take(order)
     lower, upper = zones.lower.words[0], zones.numbers_upper.words[0]
     known = (zones.value != 0) & (lower > LEAST) & (upper < GREATEST)
     return ColumnBounds(column, lower, upper, known) if known.any() else None

@@ -27,6 +27,7 @@ from secateur.pruning.predicate.patterns.letter_case import LOCALES
 from secateur.pruning.rows.arrow_texts import is_null
 from secateur.pruning.rows.row_values import Rows, column, is_computed_by_locale
 from secateur.pruning.rows.text_rows import inside, value_outcomes
+from secateur.values.conversion import text_of
 from secateur.values.kinds import Kind, kind_of
 
 CHUNK = 1 << 14  # rows whose functions are computed in one step
@@ -61,7 +62,7 @@ def _value_text(value: pa.Scalar) -> str:
     """Format a value for a message; text may not be UTF-8."""
     if pa.types.is_string(value.type) and value.is_valid:
         return repr(value.as_buffer().to_pybytes().decode("utf-8", "backslashreplace"))
-    return str(value)
+    return text_of(value)
 
 
 def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:

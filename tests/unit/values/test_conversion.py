@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.errors import IndexFault
-from secateur.values.conversion import float_keys, key_of, keys_of
+from secateur.values.conversion import float_keys, key_of, keys_of, text_of
 from secateur.values.key import Key, float_key
 from secateur.values.kinds import Kind, kind_of
 from tests.support.drawn.keys import any_keys, columns, keys, values_of
@@ -89,3 +89,10 @@ def test_types_without_order_have_no_keys() -> None:
 def test_arrays_give_their_keys_back(pair: tuple[Kind, list[Key]]) -> None:
     kind, values = pair
     assert values_of(keys(kind, values)) == values
+
+
+def test_times_that_python_does_not_know_have_a_text() -> None:
+    instant = pa.timestamp("us", "UTC")
+    assert text_of(pa.scalar(-(10**17), pa.int64()).cast(instant)) == "-1199-02-15 14:13:20.000000Z"
+    assert text_of(pa.scalar(0, pa.int64()).cast(instant)) == "1970-01-01 00:00:00+00:00"
+    assert "2147483647" in text_of(pa.scalar(2**31 - 1, pa.int32()).cast(pa.date32()))

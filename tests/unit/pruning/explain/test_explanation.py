@@ -198,6 +198,20 @@ def test_a_broken_index_is_explained_too(lake: Path, folder: str, share: float) 
     assert sec.advise(sec.open_table(table.location), [predicate]).questions[0].now.blocks == len(kept)
 
 
+def test_a_broken_snapshot_leaves_a_caution_in_the_place_of_the_explanation(lake: Path) -> None:
+    indexed(lake, FilterOption(BLOOM, "user"), FilterOption(POSTINGS, "text"))
+    (file,) = (lake / "_secateur" / "snapshots").iterdir()
+    data, texts, parts = file.read_bytes(), [], set()
+    for at in range(100, len(data), 97):
+        file.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+        plan = sec.prune(sec.open_table(str(lake)), "user = 42 AND text = 'none'")
+        assert plan.to_arrow().num_rows == 0
+        texts.append(plan.explain(verbose=True))
+        parts.add(json.loads(plan.explain("json", verbose=True))["explanation"] is None)
+    assert any("caution: the index is broken" in text for text in texts)
+    assert parts == {False, True}
+
+
 def test_as_json_and_on_the_command_line(lake: Path) -> None:
     table = indexed(lake)
     plan = sec.prune(table, "user = 42")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.errors import UnsupportedPredicate
+from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.predicate.binding.bind import bind
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.sql.parse import parse
@@ -78,3 +78,10 @@ def test_each_entry_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert matching_rows(predicate, batch).tolist() == (np.arange(1000) % 3 == 1).tolist()
     assert possible_rows(predicate, batch).sum() == 333
     assert set(evaluated) == {4}, "three entries, and NULL"
+
+
+def test_a_date_that_python_does_not_know_is_named() -> None:
+    batch = pa.record_batch({"d": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())})
+    predicate = bind(parse("CAST(d AS TIMESTAMP) > TIMESTAMP '2020-01-01 00:00:00'"), batch.schema)
+    with pytest.raises(EvaluationError, match=r"d = .*2147483647"):
+        matching_rows(predicate, batch)
