@@ -36,6 +36,7 @@ VERSION_HINT = "version-hint.text"
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 _UNKNOWN_TYPE = re.compile(r"Unsupported field type: '(\w+)'")  # of PyIceberg
+_NUMBERED = re.compile(r"v\d+\.")  # begins the names in a Hadoop table, which another in its place uses again
 
 Load = Callable[[], Table]
 
@@ -194,13 +195,20 @@ def _from_metadata(location: str) -> Table:
 
 
 def _from_function(metadata_file: Callable[[], str]) -> Table:
-    """Load the table at the location that a function returns: a metadata file, which never changes, or a directory."""
+    """Load the table at the location that a function returns: a metadata file, or a directory."""
     location = metadata_file()
-    return _metadata_once(location) if is_metadata_file(location) else _from_directory(location)
+    if not is_metadata_file(location):
+        return _from_directory(location)
+    if not _NUMBERED.match(posixpath.basename(location)):
+        return _metadata_once(location)
+    filesystem, path = FileSystems().of(location)
+    info = filesystem.get_file_info(path)
+    return _cached_metadata(location, int(info.size or 0), int(info.mtime_ns or 0))
 
 
 @lru_cache(maxsize=64)
 def _metadata_once(location: str) -> Table:
+    """Load a metadata file that never changes."""
     return _from_metadata(location)
 
 

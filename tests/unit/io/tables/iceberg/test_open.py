@@ -18,7 +18,7 @@ import secateur as sec
 from secateur.errors import StalePlan, TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg import snapshot
-from secateur.io.tables.iceberg.open import newest_metadata
+from secateur.io.tables.iceberg.open import newest_metadata, open_iceberg, selection
 from secateur.io.tables.iceberg.table import IcebergTable
 from tests.support.formats.iceberg_rows import SCHEMA, ids, rows
 from tests.support.profiles import takes_seconds
@@ -294,6 +294,20 @@ def test_a_table_that_was_made_again_is_another(catalog: Catalog, events: Table,
         shutil.copy(table.metadata_location.removeprefix("file://"), root / "v1.metadata.json")
         tables.append(sec.open_table(tmp_path / "hadoop") if not tables else tables[0])
         assert ids(tables[-1]) == ([0, 1, 2] if table is events else [8])
+
+
+def test_c53_a_table_that_was_made_again_is_another_to_a_function(catalog: Catalog, tmp_path: Path) -> None:
+    """Spark's catalog names the metadata file: v1 for a Hadoop table that was dropped, and for the next one."""
+    place = tmp_path / "v1.metadata.json"
+    opened = None
+    for name, wanted in (("empty", []), ("filled", [8])):
+        table = catalog.create_table(f"db.{name}", SCHEMA)
+        if wanted:
+            table.append(rows(8))
+        shutil.copy(table.refresh().metadata_location.removeprefix("file://"), place)
+        opened = opened or open_iceberg(lambda: str(place), selection=selection(None, None, None))
+        assert ids(opened) == wanted
+        assert ids(open_iceberg(lambda: str(place), selection=selection(None, None, None))) == wanted
 
 
 def test_a_vanished_file_ends_the_patience(events: Table) -> None:
