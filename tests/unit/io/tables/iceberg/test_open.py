@@ -150,6 +150,23 @@ def with_column(table: Table, type_: str, default: object = None) -> None:
     place.write_text(json.dumps({**metadata, "format-version": 3, "next-row-id": 3}))
 
 
+@pytest.mark.parametrize(
+    ("type_", "default", "message"),
+    [
+        ("variant", None, r"type variant, which PyIceberg .* does not know"),
+        ("timestamp_ns", "2026-01-01T00:00:00.1", r"timestamp_ns with a default, which PyIceberg .* does not know"),
+    ],
+)
+def test_a_column_that_pyiceberg_cannot_read_is_named(
+    catalog: Catalog, events: Table, type_: str, default: object, message: str
+) -> None:
+    with_column(events, type_, default)
+    with pytest.raises(UnsupportedTable, match=message):
+        sec.open_table(events.metadata_location)
+    with pytest.raises(UnsupportedTable, match=message):
+        sec.open_table("db.events", catalog=catalog)
+
+
 def test_c12_a_uuid_is_what_older_files_have_by_default(events: Table) -> None:
     text = "eb26bdb1-a1d8-4aa6-990e-da940875492c"
     with_column(events, "uuid", text)
