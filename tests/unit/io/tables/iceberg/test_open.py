@@ -141,6 +141,24 @@ def test_what_is_not_there_is_said(catalog: Catalog, events: Table, tmp_path: Pa
         sec.open_table(tmp_path / "plain", ref="old")
 
 
+def test_c20_partitions_of_doubles_are_no_floats(catalog: Catalog) -> None:
+    """Nor those of an index beside the table, in which manifests may be kept that were read as floats."""
+    values = [0.1, 16777217.0, 1e300, -0.0, None]
+    doubles = pa.table({"id": range(5), "x": pa.array(values, pa.float64())})
+    table = catalog.create_table("db.doubles", doubles.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("x")
+    table.append(doubles)
+    opened = sec.open_table(table)
+    for _ in range(2):
+        for i, value in enumerate(values[:3]):
+            assert ids(opened, f"x = {value!r}D") == [i]
+        assert ids(opened, "x > 1e299D") == [2]
+        assert ids(opened, "x = 0D") == [3]
+        index_here(opened, BuildOptions())
+        opened = sec.open_table(table)
+
+
 def with_column(table: Table, type_: str, default: object = None) -> None:
     """Add a column to the table's metadata file, in which PyIceberg writes neither all types nor defaults."""
     place = Path(table.metadata_location.removeprefix("file://"))
