@@ -26,6 +26,7 @@ from secateur.index.segments.segment_files import SegmentFiles
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.field_ids import require_named_as
 from secateur.io.tables.given_footers import ByPath, opens_with
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.open import as_table
@@ -123,7 +124,7 @@ def refresh_index(
     IndexMissing
         If there is no index.
     IndexFault
-        If its snapshot, or a segment to amend, cannot be read.
+        If its snapshot, or a segment to amend, cannot be read; or the table names its columns in another way since.
     Also
         What :func:`secateur.build_index` raises.
     """
@@ -154,6 +155,7 @@ def refresh_with(
     """
     now = table.snapshot(fresh=True)
     snapshot = require_snapshot(table, None if repair else now.cache)
+    require_named_as(now, snapshot.schema)
     _require_same_glob(now, snapshot)
     added = _called_in_index(now, added)
     listing, usable = _listed(now, snapshot) if dry_run else usable_files(now, snapshot)

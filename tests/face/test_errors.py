@@ -99,6 +99,10 @@ def test_names_that_differ_in_case_alone(tmp_path: Path) -> None:
     declared = sec.open_table(str(tmp_path), schema=schema)
     with pytest.raises(AmbiguousColumn, match="could be any of Id, id: pass case_sensitive=True"):
         sec.prune(declared, "ID = 1")
+    plan = sec.prune(declared, "Id = 1", case_sensitive=True)
+    assert plan.to_arrow(["Id"]).to_pydict() == {"Id": [1]}
+    with pytest.raises(AmbiguousColumn):
+        sec.prune(declared, "true").to_arrow(["Id"])
 
 
 def test_other_things_than_predicates(table: ParquetDirectory) -> None:

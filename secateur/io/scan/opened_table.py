@@ -22,6 +22,7 @@ from secateur.io.footer_progress import with_progress
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.recognition import recognised
+from secateur.io.tables.field_ids import require_named_as
 from secateur.io.tables.file_source import OpenedFile
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
@@ -128,7 +129,10 @@ def open_snapshot_of(
         other_schema = new.other_schema
     snapshot: Snapshot | None = None
     with faults.tolerated():
-        snapshot = find_index()
+        index = find_index()
+        if index is not None:
+            require_named_as(table, index.schema)
+        snapshot = index
         listing = recognised(table, listing, snapshot)
     footers = FooterBlocks(table, listing)
     caches = Caches(table.store, table.cache, table.disk)

@@ -316,7 +316,7 @@ class PlannedScan(ScanPlan):
         schema = self.opened.schema
         if columns is None:
             return list(schema)
-        binder = Binder(schema, known_zone(self.session_time_zone))
+        binder = Binder(schema, known_zone(self.session_time_zone), self.origin.settings.case_sensitive)
 
         def field(name: str) -> pa.Field:
             place = place_called(name, schema, self.opened.listing)

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from secateur.errors import IndexFault
 from secateur.index.naming import ByFieldId, Path
 from secateur.pruning.predicate.variant_paths import is_variant
+
+if TYPE_CHECKING:
+    from secateur.io.tables.table import TableSnapshot
 
 FIELD_ID = b"PARQUET:field_id"  # pyarrow's name for it in files that it reads
 
@@ -55,6 +60,22 @@ def naming_of(schema: pa.Schema) -> ByFieldId:
     """Return the naming of a schema's columns, and of those nested in structs, by name and id."""
     in_index = {names: tuple(map(str, ids)) for names, ids in paths(schema)}
     return ByFieldId(in_index, {ids: names for names, ids in in_index.items()})
+
+
+def require_named_as(table: TableSnapshot, schema: pa.Schema) -> None:
+    """Raise IndexFault if an index of a schema names columns by name and its table now by id, or the other way round.
+
+    Delta may begin to map the columns of a table, whose files stay as they are. A name may be another column's id.
+    """
+    if table.id is None or not len(schema):
+        return
+    by_id = all((field.metadata or {}).get(FIELD_ID) == field.name.encode() for field in schema)
+    if by_id != isinstance(table.naming, ByFieldId):
+        before, now = ("id", "name") if by_id else ("name", "id")
+        raise IndexFault(
+            f"the index at {table.store.location} knows columns by {before}, and the table now by {now}: "
+            "build the index anew"
+        )
 
 
 def paths(schema: pa.Schema) -> Iterator[tuple[Path, tuple[int, ...]]]:

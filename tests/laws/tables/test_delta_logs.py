@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import secateur as sec
 from conformance.delta_log import DeltaLog, inline_vector, metadata, protocol, schema_text, stored_vectors
 from secateur.errors import (
+    IndexFault,
     InvalidParquet,
     SecateurError,
     StalePlan,
@@ -380,6 +381,58 @@ def test_errors_are_of_the_package(table: LoggedTable) -> None:
 
 
 # ---- column mapping
+
+
+@pytest.mark.parametrize("is_indexed_first", [True, False])
+def test_c28_a_table_begins_to_map_columns_whose_names_are_the_ids_of_others(
+    tmp_path: Path, is_indexed_first: bool
+) -> None:
+    """Its files stay, and an index by name says nothing about columns by id, nor one by id about the past by name."""
+    log = DeltaLog(tmp_path / "t")
+    rows = pa.table({"rid": range(40), "1": [i // 10 for i in range(40)], "2": [1000 - i for i in range(40)]})
+    log.commit(protocol(), metadata(schema_text(rows.schema)))
+    for i in range(4):
+        pq.write_table(rows.slice(i * 10, 10), log.directory / f"{i}.parquet")
+        size = (log.directory / f"{i}.parquet").stat().st_size
+        log.commit(
+            {
+                "add": {
+                    "path": f"{i}.parquet",
+                    "partitionValues": {},
+                    "size": size,
+                    "modificationTime": 5,
+                    "dataChange": True,
+                }
+            }
+        )
+    named = sec.open_table(log.directory)
+    if is_indexed_first:
+        sec.build_index(named, bloom=["1", "2"], sort_key=["rid"])
+    fields = json.loads(schema_text(rows.schema))["fields"]
+    for number, name in enumerate(("2", "1", "rid"), 1):
+        for field in fields:
+            if field["name"] == name:
+                field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
+    schema = json.dumps({"type": "struct", "fields": fields})
+    log.commit(protocol("columnMapping"), metadata(schema, **{"delta_columnMapping_mode": "name"}))
+    mapped, past = sec.open_table(log.directory), sec.open_table(log.directory, version=4)
+    other = mapped if is_indexed_first else past
+    if not is_indexed_first:
+        sec.build_index(mapped, bloom=["1", "2"], sort_key=["rid"])
+    for _ in range(2):
+        for predicate, wanted in (
+            ("`1` = 2", list(range(20, 30))),
+            ("`2` = 980", [20]),
+            ("`2` > 990", list(range(10))),
+        ):
+            plan = sec.prune(other, predicate)
+            assert plan.to_arrow(["rid"])["rid"].to_pylist() == wanted
+            assert "build the index anew" in plan.explain()
+    if is_indexed_first:
+        with pytest.raises(IndexFault, match="knows columns by name, and the table now by id: build the index anew"):
+            sec.refresh_index(mapped)
+        sec.build_index(mapped, bloom=["1", "2"], sort_key=["rid"])
+        assert sec.prune(mapped, "`1` = 2", strict=True).to_arrow(["rid"])["rid"].to_pylist() == list(range(20, 30))
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])

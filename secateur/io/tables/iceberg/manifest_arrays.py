@@ -86,6 +86,11 @@ class Manifest:
         )
 
     @property
+    def has_doubles(self) -> bool:
+        """Whether files are partitioned by a double."""
+        return any(values.type == pa.float64() for values in self.partition.values())
+
+    @property
     def nbytes(self) -> int:
         """Bytes in memory."""
         parts = (self.files, *self.partition.values(), self.null_counts, self.nan_counts, self.lower, self.upper)

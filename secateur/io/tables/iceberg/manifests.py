@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
+from struct import Struct
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.file import AvroFile, AvroFileHeader
 from pyiceberg.io import FileIO, InputFile
 from pyiceberg.manifest import MANIFEST_LIST_FILE_SCHEMAS, ManifestContent, ManifestFile, PartitionFieldSummary
@@ -41,6 +43,7 @@ from pyiceberg.types import (
 from secateur.errors import UnsupportedTable
 from secateur.io.tables.iceberg.manifest_arrays import DATA, FILES, ByField, Manifest
 
+_DOUBLE = Struct("<d")
 _DELETED = 2  # status of an entry whose file the snapshot removed
 
 _LIST_SCHEMA = MANIFEST_LIST_FILE_SCHEMAS[3]  # older lists lack its `first_row_id`
@@ -106,18 +109,40 @@ def read_manifest(io: FileIO, manifest: ManifestFile) -> Manifest:
     """Read the live files of a manifest. Raises OSError, ValueError, UnsupportedTable for an encrypted one."""
     if manifest.key_metadata:
         raise UnsupportedTable(f"{manifest.manifest_path} is encrypted, and cannot be read here")
-    with _SpeltOut(io.new_input(manifest.manifest_path)) as reader:
+    with _ManifestFile(io.new_input(manifest.manifest_path)) as reader:
         places = _places(reader.schema)
         status = places[_STATUS]
         entries = [entry for entry in reader if entry[status] != _DELETED]
         return _columnar(entries, places, reader.schema, manifest)
 
 
-class _SpeltOut(AvroFile[Any]):
-    """An Avro file whose schema may refer to a previously defined type by name.
+class _ExactDoubles:
+    """A decoder of PyIceberg's that reads doubles: its compiled one gives them as floats (0.12)."""
+
+    def __init__(self, decoder: BinaryDecoder) -> None:
+        self._decoder = decoder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._decoder, name)
+
+    def read_double(self) -> float:
+        """Read a double of 8 bytes."""
+        (value,) = _DOUBLE.unpack(self._decoder.read(_DOUBLE.size))
+        return float(value)
+
+
+class _ManifestFile(AvroFile[Any]):
+    """An Avro file whose schema may refer to a previously defined type by name, and whose doubles are read as such.
 
     Java writes such names if two partition fields are decimals of one precision, or UUIDs; PyIceberg rejects them.
     """
+
+    def _read_block(self) -> int:
+        count = super()._read_block()
+        if self.block is not None and '"double"' in self.header.meta["avro.schema"]:
+            decoder: Any = _ExactDoubles(self.block.block_decoder)
+            self.block.block_decoder = decoder
+        return count
 
     def _read_header(self) -> AvroFileHeader:
         header = super()._read_header()

@@ -36,6 +36,8 @@ VERSION_HINT = "version-hint.text"
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 _UNKNOWN_TYPE = re.compile(r"Unsupported field type: '(\w+)'")  # of PyIceberg
+_UNKNOWN_DEFAULT = re.compile(r"Cannot deserialize bytes, type (\w+) not supported")
+_NUMBERED = re.compile(r"v\d+\.")  # begins the names in a Hadoop table, which another in its place uses again
 
 Load = Callable[[], Table]
 
@@ -173,6 +175,9 @@ def _from_catalog(catalog: Catalog, identifier: str) -> Table:
         return catalog.load_table(identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise TableNotFound(f"the catalog {catalog.name!r} has no table {identifier}: {error}") from None
+    except (TypeError, ValidationError) as error:
+        _require_known(identifier, error)
+        raise
 
 
 def _static(location: str) -> Load:
@@ -184,23 +189,35 @@ def _static(location: str) -> Load:
 def _from_metadata(location: str) -> Table:
     try:
         return StaticTable.from_metadata(location)
-    except (OSError, ValueError, ValidationError) as error:
-        if type_ := _UNKNOWN_TYPE.search(str(error)):
-            raise UnsupportedTable(
-                f"{redacted_location(location)} has a column of Iceberg's type {type_[1]}, which PyIceberg "
-                f"{version('pyiceberg')} does not know"
-            ) from None
+    except (OSError, TypeError, ValueError, ValidationError) as error:
+        _require_known(redacted_location(location), error)
         raise trouble(f"cannot read the Iceberg metadata {location}", error, TableNotFound) from None
 
 
+def _require_known(table: str, error: Exception) -> None:
+    """Raise UnsupportedTable if PyIceberg cannot read a table's metadata for a column that it does not know."""
+    of_pyiceberg = f"which PyIceberg {version('pyiceberg')} does not know"
+    if type_ := _UNKNOWN_TYPE.search(str(error)):
+        raise UnsupportedTable(f"{table} has a column of Iceberg's type {type_[1]}, {of_pyiceberg}") from None
+    if type_ := _UNKNOWN_DEFAULT.search(str(error)):
+        raise UnsupportedTable(f"{table} has a column of {type_[1]} with a default, {of_pyiceberg}") from None
+
+
 def _from_function(metadata_file: Callable[[], str]) -> Table:
-    """Load the table at the location that a function returns: a metadata file, which never changes, or a directory."""
+    """Load the table at the location that a function returns: a metadata file, or a directory."""
     location = metadata_file()
-    return _metadata_once(location) if is_metadata_file(location) else _from_directory(location)
+    if not is_metadata_file(location):
+        return _from_directory(location)
+    if not _NUMBERED.match(posixpath.basename(location)):
+        return _metadata_once(location)
+    filesystem, path = FileSystems().of(location)
+    info = filesystem.get_file_info(path)
+    return _cached_metadata(location, int(info.size or 0), int(info.mtime_ns or 0))
 
 
 @lru_cache(maxsize=64)
 def _metadata_once(location: str) -> Table:
+    """Load a metadata file that never changes."""
     return _from_metadata(location)
 
 

@@ -94,10 +94,14 @@ def arrow_type(type_: IcebergType) -> pa.DataType:
 def initial_defaults(schema: Schema) -> dict[int, pa.Scalar]:
     """Return, by field id, the values of fields in files that were written before these were added, except NULLs."""
     return {
-        field.field_id: pa.scalar(field.initial_default, arrow_type(field.field_type))
+        field.field_id: _default(field.initial_default, field.field_type)
         for field in all_fields(schema.fields)
         if field.initial_default is not None and field.field_type.is_primitive
     }
+
+
+def _default(value: object, type_: IcebergType) -> pa.Scalar:
+    return pa.scalar(str(value) if isinstance(type_, UUIDType) else value, arrow_type(type_))
 
 
 def all_fields(fields: Sequence[NestedField]) -> Iterator[NestedField]:

@@ -266,14 +266,17 @@ class IcebergSnapshot:
         return {}
 
     def _kept_in(self, files: Sequence[tuple[str, int]], wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
-        """Return the wanted manifests that are in some index files, the one written last first."""
+        """Return the wanted manifests that are in some index files, the one written last first.
+
+        Those with doubles may have been read as floats when they were written there: these are read again.
+        """
         kept: dict[ManifestKey, Manifest] = {}
         for name, size in reversed(files):
             left = [key for key in wanted if key not in kept]
             if left:
                 with suppress(IndexFault):
                     kept |= decode_manifests(name, size, partial(self.store.read, name), left)
-        return {key: cached for key, cached in kept.items() if self._is_within_table(cached)}
+        return {key: cached for key, cached in kept.items() if not cached.has_doubles and self._is_within_table(cached)}
 
     def _is_within_table(self, manifest: Manifest) -> bool:
         """Return whether a stored manifest's files are within the table's own locations: an index must not lead

@@ -18,7 +18,7 @@ import secateur as sec
 from secateur.errors import StalePlan, TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg import snapshot
-from secateur.io.tables.iceberg.open import newest_metadata
+from secateur.io.tables.iceberg.open import newest_metadata, open_iceberg, selection
 from secateur.io.tables.iceberg.table import IcebergTable
 from tests.support.formats.iceberg_rows import SCHEMA, ids, rows
 from tests.support.profiles import takes_seconds
@@ -141,12 +141,56 @@ def test_what_is_not_there_is_said(catalog: Catalog, events: Table, tmp_path: Pa
         sec.open_table(tmp_path / "plain", ref="old")
 
 
-def test_a_type_that_pyiceberg_lacks_is_named(events: Table, tmp_path: Path) -> None:
-    metadata = json.loads(Path(events.metadata_location.removeprefix("file://")).read_text())
-    metadata["schemas"][-1]["fields"].append({"id": 99, "name": "v", "required": False, "type": "variant"})
-    (tmp_path / "v1.metadata.json").write_text(json.dumps(metadata))
-    with pytest.raises(UnsupportedTable, match=r"type variant, which PyIceberg .* does not know"):
-        sec.open_table(tmp_path / "v1.metadata.json")
+def test_c20_partitions_of_doubles_are_no_floats(catalog: Catalog) -> None:
+    """Nor those of an index beside the table, in which manifests may be kept that were read as floats."""
+    values = [0.1, 16777217.0, 1e300, -0.0, None]
+    doubles = pa.table({"id": range(5), "x": pa.array(values, pa.float64())})
+    table = catalog.create_table("db.doubles", doubles.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("x")
+    table.append(doubles)
+    opened = sec.open_table(table)
+    for _ in range(2):
+        for i, value in enumerate(values[:3]):
+            assert ids(opened, f"x = {value!r}D") == [i]
+        assert ids(opened, "x > 1e299D") == [2]
+        assert ids(opened, "x = 0D") == [3]
+        index_here(opened, BuildOptions())
+        opened = sec.open_table(table)
+
+
+def with_column(table: Table, type_: str, default: object = None) -> None:
+    """Add a column to the table's metadata file, in which PyIceberg writes neither all types nor defaults."""
+    place = Path(table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(place.read_text())
+    column = {"id": 99, "name": "v", "required": False, "type": type_}
+    metadata["schemas"][-1]["fields"].append(column if default is None else {**column, "initial-default": default})
+    place.write_text(json.dumps({**metadata, "format-version": 3, "next-row-id": 3}))
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "message"),
+    [
+        ("variant", None, r"type variant, which PyIceberg .* does not know"),
+        ("timestamp_ns", "2026-01-01T00:00:00.1", r"timestamp_ns with a default, which PyIceberg .* does not know"),
+    ],
+)
+def test_a_column_that_pyiceberg_cannot_read_is_named(
+    catalog: Catalog, events: Table, type_: str, default: object, message: str
+) -> None:
+    with_column(events, type_, default)
+    with pytest.raises(UnsupportedTable, match=message):
+        sec.open_table(events.metadata_location)
+    with pytest.raises(UnsupportedTable, match=message):
+        sec.open_table("db.events", catalog=catalog)
+
+
+def test_c12_a_uuid_is_what_older_files_have_by_default(events: Table) -> None:
+    text = "eb26bdb1-a1d8-4aa6-990e-da940875492c"
+    with_column(events, "uuid", text)
+    opened = sec.open_table(events.metadata_location)
+    assert sec.prune(opened, f"v = '{text}'", strict=True).to_arrow()["v"].to_pylist() == [text] * 3
+    assert ids(opened, f"v <> '{text}' OR v IS NULL") == []
 
 
 def test_broken_metadata_is_named(events: Table) -> None:
@@ -294,6 +338,20 @@ def test_a_table_that_was_made_again_is_another(catalog: Catalog, events: Table,
         shutil.copy(table.metadata_location.removeprefix("file://"), root / "v1.metadata.json")
         tables.append(sec.open_table(tmp_path / "hadoop") if not tables else tables[0])
         assert ids(tables[-1]) == ([0, 1, 2] if table is events else [8])
+
+
+def test_c53_a_table_that_was_made_again_is_another_to_a_function(catalog: Catalog, tmp_path: Path) -> None:
+    """Spark's catalog names the metadata file: v1 for a Hadoop table that was dropped, and for the next one."""
+    place = tmp_path / "v1.metadata.json"
+    opened = None
+    for name, wanted in (("empty", []), ("filled", [8])):
+        table = catalog.create_table(f"db.{name}", SCHEMA)
+        if wanted:
+            table.append(rows(8))
+        shutil.copy(table.refresh().metadata_location.removeprefix("file://"), place)
+        opened = opened or open_iceberg(lambda: str(place), selection=selection(None, None, None))
+        assert ids(opened) == wanted
+        assert ids(open_iceberg(lambda: str(place), selection=selection(None, None, None))) == wanted
 
 
 def test_a_vanished_file_ends_the_patience(events: Table) -> None:
