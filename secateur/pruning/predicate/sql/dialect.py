@@ -37,7 +37,7 @@ _AGGREGATES = frozenset(
         *("var_pop", "var_samp", "variance"),
     }
 )
-_MISSING_OPERAND = re.compile("Required keyword: '(this|expression)' missing for ")
+_MISSING_OPERAND = re.compile("Required keyword: '(this|expression|low|high)' missing for ")
 _INSTEAD = {"WHERE": "leave out WHERE: a predicate is what follows it", "&&": "write AND in place of &&"}
 
 
