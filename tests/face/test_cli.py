@@ -262,6 +262,23 @@ def test_a_condition_that_every_row_meets_gets_no_advice(golden: Path) -> None:
     assert lines[0] == "caution: `id` >= 0 prunes nothing: it is TRUE on every row"
 
 
+def test_partition_values_that_rule_out_files_get_no_caution(tmp_path: Path) -> None:
+    """The footers of these files are not opened, so their blocks are not counted."""
+    for day in range(3):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table({"id": [*range(20)]}), tmp_path / f"day={day}" / "a.parquet", row_group_size=5)
+    assert run("prune", tmp_path, "day = 1").stdout.startswith("predicate: day = 1\n")
+    assert run("prune", tmp_path, "day >= 0").stdout.startswith("caution: `day` >= 0 prunes nothing: it is TRUE on")
+
+
+def test_a_value_in_every_block_gets_no_advice(tmp_path: Path) -> None:
+    """No other structure could leave fewer blocks than postings, which say where the value is."""
+    pq.write_table(pa.table({"id": [200, 404, 500, 200] * 10}), tmp_path / "a.parquet", row_group_size=4)
+    run("index", tmp_path, "--postings", "id")
+    lines = run("prune", tmp_path, "id = 404").stdout.splitlines()
+    assert lines[0] == "caution: `id` = 404 prunes nothing: by postings of id, every block holds what it asks for"
+
+
 def test_parameters(golden: Path) -> None:
     counted = run(
         "prune", golden, "id IN (:ids) AND name != :name", "--param", "ids=[7, 8]", "--param", "name=O'Neil", "--count"
