@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.cli import main
+from secateur.cli.output import Cell, OutputColumn, Sheet, show_sheet
 from secateur.cli.spark import ProgressLines
 from secateur.cli.status import on_the_command_line
 from tests.support.profiles import takes_seconds
@@ -277,6 +278,20 @@ def test_a_value_in_every_block_gets_no_advice(tmp_path: Path) -> None:
     run("index", tmp_path, "--postings", "id")
     lines = run("prune", tmp_path, "id = 404").stdout.splitlines()
     assert lines[0] == "caution: `id` = 404 prunes nothing: by postings of id, every block holds what it asks for"
+
+
+def test_a_narrow_terminal_cuts_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = (OutputColumn("stage", right=False), OutputColumn("rows"), OutputColumn("left", right=False, spare=True))
+    row = (Cell("zone maps"), Cell("3,000,000"), Cell("#" * 12))
+    monkeypatch.setattr("secateur.cli.output.is_terminal", lambda stream: True)
+    texts = {}
+    for width in (60, 26, 10):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show_sheet(Sheet(columns, (row,)))
+        texts[width] = capsys.readouterr().out
+    assert all("3,000,000" in text and "stage" in text and "…" not in text for text in texts.values())
+    assert ["zone maps" in text for text in texts.values()] == [True, True, False]
+    assert ["####" in text for text in texts.values()] == [True, False, False]
 
 
 def test_parameters(golden: Path) -> None:
