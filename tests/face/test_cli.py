@@ -294,6 +294,16 @@ def test_a_narrow_terminal_cuts_nothing(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["####" in text for text in texts.values()] == [True, False, False]
 
 
+def test_proposed_commands_find_the_same_index(golden: Path, tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "no index")
+    refused = run("inspect", golden, "--index-location", elsewhere, "--glob", "*.parquet")
+    assert f"secateur index {golden} --index-location '{elsewhere}' --glob '*.parquet'\n" in refused.stderr
+    run("index", golden, "--bloom", "id")
+    for kept in (golden / "_secateur" / "filters").iterdir():
+        kept.write_bytes(kept.read_bytes()[:-30])
+    assert f"secateur refresh --repair {golden}\n" in run("verify", golden).stdout
+
+
 def test_parameters(golden: Path) -> None:
     counted = run(
         "prune", golden, "id IN (:ids) AND name != :name", "--param", "ids=[7, 8]", "--param", "name=O'Neil", "--count"
