@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.errors import SecateurError, UnsupportedPredicate
+from secateur.errors import InvalidOption, SecateurError, UnsupportedPredicate
 from secateur.integers import sorted_distinct
 from secateur.io.scan.kept.match_tally import MatchTally
 from secateur.io.scan.kept.verdicts import VerdictNotes, keeping_verdicts, leaving_verdicts
@@ -310,9 +310,11 @@ class PlannedScan(ScanPlan):
         """Return the table's fields of the given names, or all; `_file`, `_pos` and `_row_id` are the places and ids
         of rows.
 
-        Raises UnknownColumn, and UnsupportedTable for row ids of a table that has none.
+        Raises UnknownColumn, InvalidOption for a single text, UnsupportedTable for row ids of a table that has none.
         """
         schema = self.opened.schema
+        if isinstance(columns, str):
+            raise InvalidOption(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
         if columns is None:
             return list(schema)
         binder = Binder(schema, known_zone(self.session_time_zone))
