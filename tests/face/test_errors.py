@@ -169,6 +169,13 @@ def test_an_empty_directory(tmp_path: Path) -> None:
         sec.prune(sec.open_table(str(tmp_path)), "a = 1")
 
 
+def test_a_glob_that_no_name_matches(root: Path) -> None:
+    table = sec.open_table(str(root), glob="*.parq")
+    for asked in (lambda: sec.prune(table, "user_id = 1"), lambda: sec.build_index(table)):
+        with pytest.raises(TableNotFound, match=r"holds no Parquet file whose name matches '\*\.parq'$"):
+            asked()
+
+
 def not_parquet(root: Path) -> None:
     (root / "note.txt").write_text("a note among the data, long enough to have a tail")
 
