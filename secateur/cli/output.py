@@ -124,10 +124,10 @@ def print_line(text: str, style: str = "") -> None:
 
 
 def styled(text: str, style: str) -> str:
-    """Style a text for :func:`click.echo`, which drops the style if there is no terminal."""
+    """Style a text for :func:`click.echo`, which drops the style if there is no terminal; NO_COLOR drops its colour."""
     if style in (STRONG, QUIET):
         return click.style(text, bold=style == STRONG or None, dim=style == QUIET or None)
-    return click.style(text, fg=style) if style else text
+    return click.style(text, fg=style) if style and not os.environ.get("NO_COLOR") else text
 
 
 def print_json(value: object) -> None:

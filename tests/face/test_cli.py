@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.cli import main
-from secateur.cli.output import Cell, OutputColumn, Sheet, show_sheet
+from secateur.cli.output import BAD, STRONG, Cell, OutputColumn, Sheet, show_sheet, styled
 from secateur.cli.spark import ProgressLines
 from secateur.cli.status import on_the_command_line
 from tests.support.profiles import takes_seconds
@@ -292,6 +292,15 @@ def test_a_narrow_terminal_cuts_nothing(monkeypatch: pytest.MonkeyPatch, capsys:
     assert all("3,000,000" in text and "stage" in text and "…" not in text for text in texts.values())
     assert ["zone maps" in text for text in texts.values()] == [True, True, False]
     assert ["####" in text for text in texts.values()] == [True, False, False]
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See no-color.org: no colour, but bold and faint texts are none."""
+    monkeypatch.setenv("NO_COLOR", "")
+    assert styled("fault", BAD) == "\x1b[31mfault\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert styled("fault", BAD) == "fault"
+    assert styled("stage", STRONG) == "\x1b[1mstage\x1b[0m"
 
 
 def test_proposed_commands_find_the_same_index(golden: Path, tmp_path: Path) -> None:
