@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,6 +14,7 @@ from secateur.pruning.predicate.nodes import VARIABLE, Predicate, Sql
 MOST_REMEMBERED = 2_000  # characters of the longest predicate text whose nodes are cached
 OF_TREE = ("has_token", VARIABLE)  # of a text with one of these, Spark gets what its tree prints: it does not know the
 # first, and would put the value of a variable in place of the other
+_QUOTED = re.compile(r"""`[^`]*`|'((?:[^'\\]|\\.|'')*)'|"((?:[^"\\]|\\.|"")*)"|--[^\n]*""", re.DOTALL)
 
 
 def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
@@ -20,7 +22,7 @@ def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
     match predicate:
         case str():
             tree = _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate)
-            return tree, tree if any(part in predicate.lower() for part in OF_TREE) else predicate
+            return tree, tree if _is_of_tree(predicate) else predicate
         case Predicate():
             return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column") or _is_a(
@@ -38,6 +40,12 @@ def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
                 f"{predicate!r} is not a predicate: use SQL text or a comparison on secateur.col(), "
                 "a PySpark Column, or an expression of PyIceberg"
             )
+
+
+def _is_of_tree(text: str) -> bool:
+    """Return whether Spark might read a text otherwise: also one with two quotes for one, which Spark 3.5 drops."""
+    doubled = (("''" in (m[1] or "")) or ('""' in (m[2] or "")) for m in _QUOTED.finditer(text))
+    return any(part in text.lower() for part in OF_TREE) or (("''" in text or '""' in text) and any(doubled))
 
 
 def filled_text(predicate: object, params: Mapping[str, object] | Sequence[object]) -> str:

@@ -29,7 +29,7 @@ from secateur.cli.output import (
     show_sheet,
 )
 from secateur.cli.spark import spark_session, step_progress
-from secateur.cli.status import FOUND_WRONG
+from secateur.cli.status import FOUND_WRONG, on_the_command_line
 from secateur.cli.tables import TABLES, show_table
 from secateur.index.model import StoredFile, is_own
 from secateur.index.naming import ColumnNaming
@@ -37,7 +37,6 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.scan.index_coverage import Covered
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.storage.redaction import redacted_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
 from secateur.pruning.explain.explanation import STRUCTURES
 from secateur.pruning.predicate.index_paths import is_expression
@@ -105,7 +104,7 @@ def inspect(source: TableArguments, what: str | None, by: tuple[str, ...], page:
     click.echo()
     show_sheet(_columns_sheet(columns))
     if covered < live:
-        hint = f"secateur refresh {redacted_location(source.path)}"
+        hint = on_the_command_line("secateur refresh PATH")
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
@@ -233,7 +232,7 @@ def _show_verification(verification: Verification) -> None:
     if verification.sound:
         print_line("no fault found", GOOD)
     elif verification.is_repairable:
-        print_line("rebuild the broken files: secateur refresh --repair", BAD)
+        print_line(on_the_command_line("rebuild the broken files: secateur refresh --repair PATH"), BAD)
     else:
         print_line("drop the index and build it again", BAD)
 

@@ -99,7 +99,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         conf: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        click.get_current_context().meta[TABLE] = shlex.quote(redacted_location(path))
+        click.get_current_context().meta[TABLE] = _typed(path, catalog, index_location, glob)
         if master and remote:
             raise click.UsageError("--master and --remote name two clusters")
         wanted = with_spark or master or remote or conf
@@ -111,6 +111,13 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for parameter in reversed(_TABLE_PARAMETERS):
         parameter(with_source)
     return with_source
+
+
+def _typed(path: str, catalog: str | None, index_location: str | None, glob: str | None) -> str:
+    """Return a table as it is typed: its path, and the options by which another command finds it and its index."""
+    options = {"--catalog": catalog, "--index-location": index_location and redacted_location(index_location)}
+    given = [part for option in {**options, "--glob": glob}.items() if option[1] is not None for part in option]
+    return shlex.join([redacted_location(path), *map(str, given)])
 
 
 def _moment(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
@@ -167,9 +174,9 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to stdout.")(command)
 
 
-def columns_option(*names: str, help: str, metavar: str = "COLUMN,...") -> Callable[[F], F]:
+def columns_option(*names: str, help: str, metavar: str = "COLUMN,...", required: bool = False) -> Callable[[F], F]:
     """Make a repeatable option that takes names, by default of columns, or expressions, separated by commas."""
-    return click.option(*names, metavar=metavar, multiple=True, callback=_names, help=help)
+    return click.option(*names, metavar=metavar, multiple=True, callback=_names, help=help, required=required)
 
 
 def _names(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

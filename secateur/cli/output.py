@@ -10,11 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 GOOD, BAD, CAUTION, QUIET, STRONG = "green", "red", "yellow", "dim", "bold"
+BOUNDLESS = 10_000  # columns of a terminal on which every table fits
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column of a table: its heading, and whether it holds numbers."""
+    """A column of a table: its heading, whether it holds numbers, and whether it goes first where there is no room."""
 
     heading: str
     right: bool = True
+    spare: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,17 +73,41 @@ def _aligned(line: Sequence[str], widths: Sequence[int], columns: Sequence[Outpu
 
 
 def _show_rich(sheet: Sheet) -> None:
-    from rich import box
+    """Print a table on a terminal. Texts wrap between words; where that is too wide, the terminal wraps the lines."""
     from rich.console import Console
+
+    console = Console()
+    boundless = console.options.update(width=BOUNDLESS)
+    table = _rich_table(sheet)
+    if console.measure(table, options=boundless).maximum > console.width:
+        table = _rich_table(_without_spare(sheet))
+    least = console.measure(table, options=boundless).minimum
+    (Console(width=least) if least > console.width else console).print(table)
+
+
+def _rich_table(sheet: Sheet) -> Table:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style=STRONG)
-    for column in sheet.columns:
-        table.add_column(column.heading, justify="right" if column.right else "left", no_wrap=column.right)
+    for i, column in enumerate(sheet.columns):
+        texts = [column.heading, *(row[i].text for row in sheet.rows)]
+        parts = texts if column.right else [word for text in texts for word in text.split()]
+        table.add_column(
+            column.heading,
+            justify="right" if column.right else "left",
+            no_wrap=column.right,
+            min_width=max(map(len, parts), default=1),
+        )
     for row in sheet.rows:
         table.add_row(*(Text(cell.text, cell.style) for cell in row))
-    Console().print(table)
+    return table
+
+
+def _without_spare(sheet: Sheet) -> Sheet:
+    kept = [i for i, column in enumerate(sheet.columns) if not column.spare]
+    return Sheet(tuple(sheet.columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in sheet.rows))
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:
@@ -95,10 +124,10 @@ def print_line(text: str, style: str = "") -> None:
 
 
 def styled(text: str, style: str) -> str:
-    """Style a text for :func:`click.echo`, which drops the style if there is no terminal."""
+    """Style a text for :func:`click.echo`, which drops the style if there is no terminal; NO_COLOR drops its colour."""
     if style in (STRONG, QUIET):
         return click.style(text, bold=style == STRONG or None, dim=style == QUIET or None)
-    return click.style(text, fg=style) if style else text
+    return click.style(text, fg=style) if style and not os.environ.get("NO_COLOR") else text
 
 
 def print_json(value: object) -> None:

@@ -8,7 +8,14 @@ from functools import partial
 import click
 
 import secateur as sec
-from secateur.cli.options import TableArguments, json_option, sample_option, session_options, table_options
+from secateur.cli.options import (
+    TableArguments,
+    columns_option,
+    json_option,
+    sample_option,
+    session_options,
+    table_options,
+)
 from secateur.cli.output import print_json
 from secateur.cli.spark import spark_session
 from secateur.index.advise.row_orders import Curve
@@ -17,7 +24,7 @@ from secateur.reclustering import PAYS_AFTER, SAMPLE_BLOCKS
 
 @click.command()
 @table_options
-@click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Order by this column. Can be repeated.")
+@columns_option("--by", required=True, help="Order by these columns, the most important first.")
 @click.option("--budget", metavar="AMOUNT", help="Rewrite at most this much: bytes, 20GB, or 5% of the data.")
 @click.option("--for", "predicates", multiple=True, metavar="PREDICATE", help="A query to serve. Can be repeated.")
 @click.option("--log", metavar="FILE", help="Serve the queries of this log of plans.")
@@ -59,7 +66,7 @@ def recluster(
     \b
     Examples:
       secateur recluster lake/events --by user_id --budget 20GB
-      secateur recluster lake/events --by ts --by user_id --for "user_id = 42 AND ts >= DATE '2026-01-01'"
+      secateur recluster lake/events --by ts,user_id --for "user_id = 42 AND ts >= DATE '2026-01-01'"
       secateur recluster lake.db.events --spark --by user_id --apply
     """
     planned = partial(

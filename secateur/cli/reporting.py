@@ -20,7 +20,7 @@ from secateur.cli.output import (
     show_facts,
     show_sheet,
 )
-from secateur.io.storage.redaction import redacted_location
+from secateur.cli.status import on_the_command_line
 from secateur.pruning.report import human_bytes, human_seconds
 from secateur.reporting import IndexReport, report_index
 
@@ -52,7 +52,7 @@ def report(source: TableArguments, by: tuple[str, ...], page: str | None, as_jso
         _show(state)
     uncovered = state.live_files - state.covered_files
     if uncovered:
-        hint = f"secateur refresh {redacted_location(source.path)}"
+        hint = on_the_command_line("secateur refresh PATH")
         say(f"{uncovered:,} files are not covered and pruned by their footers only: {hint}", CAUTION)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from functools import partial
 
@@ -71,4 +72,5 @@ def tune(
     if as_json:
         print_json({**asdict(tuning), "bytes_now": tuning.bytes_now, "bytes_then": tuning.bytes_then})
     else:
-        click.echo(on_the_command_line(str(tuning)))
+        asked = "" if log is None else f" --log {shlex.quote(log)}"
+        click.echo(on_the_command_line(str(tuning)).replace(" --apply", f"{asked} --apply"))

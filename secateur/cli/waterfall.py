@@ -18,7 +18,7 @@ def waterfall(report: Report, *, bars: bool, brief: bool = False) -> Sheet:
     rows = [_row(Cell("table"), None, first, units, None), *(_stage_row(stage, units) for stage in stages)]
     columns = [OutputColumn("stage", right=False), *map(OutputColumn, units), OutputColumn("ms")]
     if bars:
-        columns.append(OutputColumn("rows left", right=False))
+        columns.append(OutputColumn("rows left", right=False, spare=True))
         left = [first, *(stage.after for stage in stages)]
         rows = [(*row, Cell(_bar(c.rows, first.rows), "cyan")) for row, c in zip(rows, left, strict=True)]
     return Sheet(tuple(columns), tuple(rows))

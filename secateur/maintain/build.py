@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.amounts import bytes_of, require_amount
-from secateur.errors import InvalidOption, TableNotFound, UnknownColumn
+from secateur.errors import InvalidOption, UnknownColumn
 from secateur.index.build.add_columns import Amendment, with_amended
 from secateur.index.build.assemble import recipe
 from secateur.index.build.build import OnProgress, new_build, total, write_segments
@@ -41,6 +41,7 @@ from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.scan.opened_table import no_file
 from secateur.io.tables.open import as_table
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, described, undone
@@ -235,7 +236,7 @@ def build_with(
     listing, usable = usable_files(now)
     files = chosen_files(listing, usable)
     if not len(listing.size) and now.declared_schema is None:
-        raise TableNotFound(f"{table.location} holds no Parquet file")
+        raise no_file(now)
     if isinstance(now.naming, ByFieldId):
         options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
     begun = time.monotonic()

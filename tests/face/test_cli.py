@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sec
 from secateur.cli import main
+from secateur.cli.output import BAD, STRONG, Cell, OutputColumn, Sheet, show_sheet, styled
 from secateur.cli.spark import ProgressLines
 from secateur.cli.status import on_the_command_line
 from tests.support.profiles import takes_seconds
@@ -210,6 +211,11 @@ MISTAKES = [
     (["prune", "{golden}", "id = 'one'"], "cannot compare column id"),
     (["inspect", "{bare}"], "build one with: secateur index /"),
     (["prune", "{golden}", "id ="], "an operand is missing"),
+    (["prune", "{golden}", "id BETWEEN 1 AND"], "an operand is missing"),
+    (["prune", "{golden}", "id"], "a number alone is no condition"),
+    (["prune", "{golden}", "name = 5", "--count"], "write '5' to compare texts"),
+    (["prune", "", "id = 1"], "a location is empty"),
+    (["index", "{golden}", "--index-location", "{golden}/index"], "lies in the table"),
     (["prune", "{golden}", "WHERE id = 1"], "leave out WHERE"),
     (["prune", "{golden}", "id = 1 && name = 'x'"], "write AND"),
     (["prune", "{golden}", "count(*) > 3"], "COUNT(*) is an aggregate"),
@@ -255,6 +261,56 @@ def test_what_prunes_nothing_stands_first(golden: Path) -> None:
 def test_a_condition_that_every_row_meets_gets_no_advice(golden: Path) -> None:
     lines = run("prune", golden, "id >= 0", "--no-index").stdout.splitlines()
     assert lines[0] == "caution: `id` >= 0 prunes nothing: it is TRUE on every row"
+
+
+def test_partition_values_that_rule_out_files_get_no_caution(tmp_path: Path) -> None:
+    """The footers of these files are not opened, so their blocks are not counted."""
+    for day in range(3):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table({"id": [*range(20)]}), tmp_path / f"day={day}" / "a.parquet", row_group_size=5)
+    assert run("prune", tmp_path, "day = 1").stdout.startswith("predicate: day = 1\n")
+    assert run("prune", tmp_path, "day >= 0").stdout.startswith("caution: `day` >= 0 prunes nothing: it is TRUE on")
+
+
+def test_a_value_in_every_block_gets_no_advice(tmp_path: Path) -> None:
+    """No other structure could leave fewer blocks than postings, which say where the value is."""
+    pq.write_table(pa.table({"id": [200, 404, 500, 200] * 10}), tmp_path / "a.parquet", row_group_size=4)
+    run("index", tmp_path, "--postings", "id")
+    lines = run("prune", tmp_path, "id = 404").stdout.splitlines()
+    assert lines[0] == "caution: `id` = 404 prunes nothing: by postings of id, every block holds what it asks for"
+
+
+def test_a_narrow_terminal_cuts_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = (OutputColumn("stage", right=False), OutputColumn("rows"), OutputColumn("left", right=False, spare=True))
+    row = (Cell("zone maps"), Cell("3,000,000"), Cell("#" * 12))
+    monkeypatch.setattr("secateur.cli.output.is_terminal", lambda stream: True)
+    texts = {}
+    for width in (60, 26, 10):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show_sheet(Sheet(columns, (row,)))
+        texts[width] = capsys.readouterr().out
+    assert all("3,000,000" in text and "stage" in text and "…" not in text for text in texts.values())
+    assert ["zone maps" in text for text in texts.values()] == [True, True, False]
+    assert ["####" in text for text in texts.values()] == [True, False, False]
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See no-color.org: no colour, but bold and faint texts are none."""
+    monkeypatch.setenv("NO_COLOR", "")
+    assert styled("fault", BAD) == "\x1b[31mfault\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert styled("fault", BAD) == "fault"
+    assert styled("stage", STRONG) == "\x1b[1mstage\x1b[0m"
+
+
+def test_proposed_commands_find_the_same_index(golden: Path, tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "no index")
+    refused = run("inspect", golden, "--index-location", elsewhere, "--glob", "*.parquet")
+    assert f"secateur index {golden} --index-location '{elsewhere}' --glob '*.parquet'\n" in refused.stderr
+    run("index", golden, "--bloom", "id")
+    for kept in (golden / "_secateur" / "filters").iterdir():
+        kept.write_bytes(kept.read_bytes()[:-30])
+    assert f"secateur refresh --repair {golden}\n" in run("verify", golden).stdout
 
 
 def test_parameters(golden: Path) -> None:

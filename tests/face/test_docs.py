@@ -59,13 +59,23 @@ def examples(page: str) -> str:
     return "\n".join(kept)
 
 
-def test_readme(spark: SparkSession, tmp_path: Path, remembering: None) -> None:
-    """The first example needs nothing that it does not make, but for the packages and a place for its table."""
+def test_readme(spark: SparkSession, tmp_path: Path, remembering: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first example needs nothing that it does not make, but for the packages and a place for its table.
+
+    The commands below it are about that table, and the last reads the log that the first ones leave.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SECATEUR_LOG", "plans.jsonl")
     program = examples("README.md").replace("lake/events", str(tmp_path / "lake" / "events"))
     try:
         exec(compile(program, "README.md", "exec"), {})
     finally:
         sec.disable(spark)
+    commands = re.findall("^    secateur (.* lake/events .*)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["index", "index", "prune", "tune"]
+    for command in commands:
+        run = CliRunner().invoke(main, shlex.split(command, comments=True))
+        assert run.exit_code == 0, f"secateur {command}: {run.output}"
 
 
 @pytest.mark.parametrize("page", ["docs/index.md", "docs/howto.md"])

@@ -17,6 +17,7 @@ from secateur.errors import (
     IncomparableLiteral,
     IncompatibleSchemas,
     IndexNotWritable,
+    InvalidAggregate,
     InvalidOption,
     InvalidOrder,
     InvalidParquet,
@@ -175,6 +176,13 @@ def test_an_empty_directory(tmp_path: Path) -> None:
         sec.prune(sec.open_table(str(tmp_path)), "a = 1")
 
 
+def test_a_glob_that_no_name_matches(root: Path) -> None:
+    table = sec.open_table(str(root), glob="*.parq")
+    for asked in (lambda: sec.prune(table, "user_id = 1"), lambda: sec.build_index(table)):
+        with pytest.raises(TableNotFound, match=r"holds no Parquet file whose name matches '\*\.parq'$"):
+            asked()
+
+
 def not_parquet(root: Path) -> None:
     (root / "note.txt").write_text("a note among the data, long enough to have a tail")
 
@@ -254,3 +262,21 @@ def test_read_paths_and_formats(spark: SparkSession, table: ParquetDirectory) ->
         plan.to_spark(spark, via="bus")
     with pytest.raises(ValueError, match="'text' or 'json', not 'xml'"):
         plan.explain("xml")
+
+
+def test_one_text_is_no_list_of_values_nor_of_columns_to_read(root: Path) -> None:
+    """Its characters would be the values: `isin` would ask for other rows, and find none."""
+    with pytest.raises(InvalidPredicate, match=r"'ab' is one value; write a list of values: \['ab'\]"):
+        sec.col("name").isin("ab")
+    with pytest.raises(InvalidOption, match=r"'day' is one text; write a list of columns: \['day'\]"):
+        sec.prune(str(root), "true").to_arrow(columns="day")
+
+
+def test_none_is_no_table() -> None:
+    with pytest.raises(InvalidOption, match="None is no table: name one by"):
+        sec.open_table(None)  # type: ignore[arg-type]
+
+
+def test_aggregates_that_cannot_be_parsed(root: Path) -> None:
+    with pytest.raises(InvalidAggregate, match=r"cannot parse the aggregates 'count\(\*': Expecting \)$"):
+        sec.aggregate(str(root), "count(*")

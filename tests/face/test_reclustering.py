@@ -199,6 +199,8 @@ def test_the_plan_is_shown_and_is_data(tmp_path: Path) -> None:
     assert printed.exit_code == 0, printed.output
     for part in ("sort(ts, user)", "zorder(ts, user)", "4 files", "pays after", "spark.read", "nothing was changed"):
         assert part in printed.output
+    at_once = CliRunner().invoke(main, ["recluster", str(root), "--by", "ts,user", "--budget", "1GB"])
+    assert at_once.output == printed.output
     answer = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output)
     plan = sec.plan_recluster(str(root), ["ts", "user"], budget_bytes="1GB")
     assert answer["groups"][0]["files"] == list(plan.groups[0].files)

@@ -282,6 +282,7 @@ def test_the_command(lake: str, log: Path) -> None:
     (built,) = sec.tune(lake, budget="50%").to_build
     assert f"secateur refresh {lake} --{built.structure} user" in text.stdout
     assert f"secateur tune {lake} --budget" in text.stdout
+    assert f" --log {log} --apply\n" in run(main, ["tune", lake, "--budget", "50%", "--log", str(log)]).stdout
     parsed = json.loads(run(main, ["tune", lake, "--budget", "50%", "--log", str(log), "--json"]).stdout)
     assert [item["action"] for item in parsed["structures"]] == ["build"]
     assert parsed["bytes_then"] < parsed["bytes_now"]

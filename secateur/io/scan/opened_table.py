@@ -79,6 +79,13 @@ class OpenedTable:
         return self.schema if self.listing.has_metadata_column else self.schema.append(KNOWN_METADATA_FIELD)
 
 
+def no_file(table: TableSnapshot) -> TableNotFound:
+    """Return the error of a table without files, which tells no columns."""
+    glob = getattr(table, "glob", None)
+    named = "" if glob is None else f" whose name matches {glob!r}"
+    return TableNotFound(f"{table.location} holds no Parquet file{named}")
+
+
 def _without_index(
     table: TableSnapshot,
     listing: Listing,
@@ -118,7 +125,7 @@ def open_snapshot_of(
         listing, find_index = _listed(table, zone, find_index)
     read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
-        raise TableNotFound(f"{table.location} holds no Parquet file")
+        raise no_file(table)
     newer, others, asked = None, None, listing
     if since is not None:
         from secateur.io.tables.formats import history_of  # seldom needed

@@ -310,10 +310,12 @@ class PlannedScan(ScanPlan):
         """Return the table's fields of the given names, or all; `_file`, `_pos` and `_row_id` are the places and ids
         of rows.
 
-        Raises UnknownColumn, InvalidOption for a column that is named twice, and UnsupportedTable for row ids of a
-        table that has none.
+        Raises UnknownColumn, InvalidOption for a single text or a column that is named twice, and UnsupportedTable for
+        row ids of a table that has none.
         """
         schema = self.opened.schema
+        if isinstance(columns, str):
+            raise InvalidOption(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
         if columns is None:
             return list(schema)
         binder = Binder(schema, known_zone(self.session_time_zone), self.origin.settings.case_sensitive)

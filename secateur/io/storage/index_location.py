@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 
+import pyarrow.fs as pafs
+
+from secateur.errors import InvalidOption
 from secateur.io.storage.index_store import FileStore
-from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.list_files import FileSystem, is_visible
 from secateur.io.storage.locations import resolve_location
 
 # Below the table's location. Engines ignore names that begin with an underscore, and so do Delta's VACUUM and Iceberg's
@@ -19,3 +23,20 @@ def index_store(filesystem: FileSystem, root: str, index_location: str | None) -
         return FileStore(filesystem, posixpath.join(root, INDEX_DIRECTORY))
     _, elsewhere, index_root = resolve_location(index_location, None)
     return FileStore(elsewhere, index_root)
+
+
+def require_apart(store: FileStore, filesystem: FileSystem, root: str) -> None:
+    """Raise InvalidOption for an index whose files engines would read as data of the directory `root`."""
+    if not store.filesystem.equals(filesystem):
+        return
+    place, table = (_plain(filesystem, path) for path in (store.root, root))
+    below = "" if place == table else place.removeprefix(f"{table}/")
+    if below != place and is_visible(posixpath.join(below, "segments", "0.segment")):
+        raise InvalidOption(
+            f"the index location {store.location} lies in the table, where engines would read its files as data: name "
+            f"a place outside, or one that begins with _, such as {posixpath.join(root, '_index')}"
+        )
+
+
+def _plain(filesystem: FileSystem, path: str) -> str:
+    return os.path.realpath(path) if isinstance(filesystem, pafs.LocalFileSystem) else path.rstrip("/")

@@ -255,5 +255,10 @@ def _without_hidden(directories: Sequence[str], root: str, hidden: str) -> list[
     return strings(directories).filter(_visible(_below(directories, root), hidden)).to_pylist()
 
 
+def is_visible(path: str) -> bool:
+    """Return whether Spark reads a file of this path below a table's directory as a part of the table."""
+    return bool(_visible(strings([path]), _HIDDEN)[0].as_py())
+
+
 def _visible(paths: pa.Array, hidden: str) -> pa.Array:
     return pc.invert(pc.match_substring_regex(paths, hidden))

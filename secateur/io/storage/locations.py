@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.errors import TableNotFound
+from secateur.errors import InvalidOption, TableNotFound
 from secateur.io.storage.azure_object import only_installed_credentials, with_key_of_environment
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.redaction import S3, cannot_open, redacted_location
@@ -120,10 +120,12 @@ def _from_uri(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
     """Return a redacted location, its filesystem, and the path there, for a URI or a path on this machine.
 
-    Raises TableNotFound for a URI of no filesystem.
+    Raises TableNotFound for a URI of no filesystem, InvalidOption for no text at all.
     """
     if filesystem is not None:
         return redacted_location(location), filesystem, location.rstrip("/")
+    if not location:
+        raise InvalidOption("a location is empty, as that of a variable which is not set: write . for this directory")
     if location.startswith(_DBFS):
         if not os.path.isdir(_DBFS_MOUNT):
             raise TableNotFound(f"{location} is read where DBFS is mounted at {_DBFS_MOUNT}, which this machine lacks")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from secateur.errors import TableNotFound, UnsupportedTable
+from secateur.errors import InvalidOption, TableNotFound, UnsupportedTable
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.redaction import redacted_location
 from secateur.io.tables.directory.chosen import FileChoice, listed, matching, of_dataset
@@ -266,6 +266,8 @@ def _format_of(look: TableLook) -> str:
 
 
 def _of_object(source: Any, filesystem: FileSystem | None) -> Recognised:
+    if source is None:
+        raise InvalidOption("None is no table: name one by its path, its URI or its identifier in a catalog")
     if isinstance(source, list | tuple):
         return Recognised(DIRECTORY, choice=listed(source, filesystem))
     if is_of(source, "pyarrow", "Dataset"):

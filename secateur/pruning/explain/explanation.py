@@ -13,6 +13,7 @@ STRUCTURES = {
     "ngram": "ngram",
     "token": "tokens",
 }
+OF_FILES = ("partition values", "table metadata")
 _SPELLED = {"bloom": "bloom filter", "ngram": "n-grams"}
 LEAST_BLOCKS = 2  # of a table in which a condition could prune
 REFRESH = "refresh_index(table, spark=spark)"
@@ -55,11 +56,25 @@ class Conjunct:
     unsupported: tuple[str, ...]  # conditions that statistics cannot bound, with the reason
     fully_matching: int  # blocks in which it is TRUE on every row, by their bounds
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether postings, which tell the blocks of each value, leave all of them; it is about one column."""
+        exact = [used for used in self.structures if used.structure == "postings" and used.state == CONSULTED]
+        is_of_one = len({structure.columns for structure in self.structures}) == 1
+        return is_of_one and any(used.blocks_left == self.blocks_left for used in exact)
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether what is known of whole files, without their footers, was asked."""
+        return any(used.structure in OF_FILES and used.state == CONSULTED for used in self.structures)
+
 
 def _reason(conjunct: Conjunct, live: int | None) -> str:
     """Return why a conjunct rules out no block, or what would change that; of all live blocks, if all are known."""
     if conjunct.fully_matching == live:
         return "it is TRUE on every row"
+    if conjunct.is_everywhere:
+        return f"by postings of {', '.join(conjunct.structures[0].columns)}, every block holds what it asks for"
     arguments = [structure.argument for structure in conjunct.structures if structure.state == MISSING]
     if arguments:
         return f"add {' or '.join(arguments)}"
@@ -82,6 +97,8 @@ class Explanation:
         if self.blocks < LEAST_BLOCKS:
             return ()
         served = {conjunct.sql for conjunct in self.conjuncts if conjunct.blocks_left < self.blocks}
+        if self.files_not_known:  # files that such a conjunct has ruled out may be among those
+            served |= {conjunct.sql for conjunct in self.conjuncts if conjunct.is_of_files}
         idle = [conjunct for conjunct in self.conjuncts if conjunct.sql not in served]
         live = None if self.files_not_known else self.blocks
         texts = (f"caution: {conjunct.sql} prunes nothing: {_reason(conjunct, live)}" for conjunct in idle)

@@ -74,8 +74,11 @@ class ValueExpression:
     def isin(self, values: Iterable[object]) -> Predicate:
         """Return ``IN (...)``, of any length; None among the values is NULL.
 
-        Long lists are fastest as a numpy or Arrow array; see :func:`.value_lists.listed` for the types accepted.
+        Long lists are fastest as a numpy or Arrow array; see :func:`.value_lists.listed` for the types accepted. Raises
+        InvalidPredicate for a single text, whose characters would be the values.
         """
+        if isinstance(values, str | bytes):
+            raise InvalidPredicate(f"{values!r} is one value; write a list of values: [{values!r}]")
         return In(self.node, listed(values))
 
     def between(self, low: object, high: object) -> Predicate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -86,8 +87,22 @@ def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
     """Return the type that all operands are cast to. Raises NoRule."""
     type_ = reduce(lambda a, b: a if a is None else types.common(a, b, ansi=ansi), [o.type for o in operands])
     if type_ is None or kind_of(type_) is None:
-        raise NoRule(f"{' and '.join(str(o.type) for o in operands)} have no common type with an order")
+        raise NoRule(_apart(operands))
     return type_
+
+
+def _apart(operands: Sequence[Operand]) -> str:
+    """Say why operands have no common type, and what to write in place of a literal among them."""
+    kinds = [operand.type for operand in operands]
+    for literal in (literal_of(operand) for operand in operands if isinstance(operand, Constant)):
+        if literal is None or len(operands) != 2:
+            continue
+        time = next(filter(types.is_temporal, kinds), None)
+        if literal.type == "string" and time is not None:
+            return f"the cast of {literal} to {time} is left to Spark; write dates and times as '2020-01-31 12:00:00'"
+        if isinstance(literal.value, int | float | Decimal) and literal.type != "boolean" and pa.string() in kinds:
+            return f"Spark casts text beside a number to a number; write '{literal.value}' to compare texts"
+    return f"{' and '.join(map(str, kinds))} have no common type with an order"
 
 
 def choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, binder: Binder) -> Operand:

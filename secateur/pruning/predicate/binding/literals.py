@@ -158,7 +158,8 @@ def _numeric_position(subject: Subject, literal: Literal, common: str) -> Positi
                 return double_position(subject.type, float(number))
             return _exact_position(subject, number)
         case _:
-            raise _refuse(subject, literal, "a number is needed")
+            alone = ", and a number alone is no condition" if literal == Literal(True, "boolean") else ""
+            raise _refuse(subject, literal, f"a number is needed{alone}")
 
 
 def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from secateur.errors import InvalidAggregate
@@ -24,7 +24,8 @@ def parse_aggregates(text: str) -> list[AggregateCall]:
     try:
         return [_call(item, sqlglot.parse_one(item, dialect=Dialect)) for item in _items(text)]  # type: ignore[arg-type]
     except (SqlglotError, RecursionError) as error:
-        raise InvalidAggregate(f"cannot parse the aggregates {text!r}: {error}") from None
+        reason = error.errors[0]["description"] if isinstance(error, ParseError) and error.errors else error
+        raise InvalidAggregate(f"cannot parse the aggregates {text!r}: {reason}") from None
 
 
 def parse_groups(texts: Iterable[str]) -> list[Column]:

@@ -37,7 +37,7 @@ _AGGREGATES = frozenset(
         *("var_pop", "var_samp", "variance"),
     }
 )
-_MISSING_OPERAND = re.compile("Required keyword: '(this|expression)' missing for ")
+_MISSING_OPERAND = re.compile("Required keyword: '(this|expression|low|high)' missing for ")
 _INSTEAD = {"WHERE": "leave out WHERE: a predicate is what follows it", "&&": "write AND in place of &&"}
 
 
@@ -50,7 +50,7 @@ class Dialect(Spark):
 
     def tokenize(self, sql: str, dialect: str | AnyDialect | type[AnyDialect] | None = None) -> list[Token]:
         """Tokenize text; ``between`` before a parenthesis is a name if no operand precedes it."""
-        tokens: list[Token] = super().tokenize(sql, dialect)
+        tokens = _with_doubled_quotes(sql, super().tokenize(sql, dialect))
         before = TokenType.L_PAREN  # the last token other than NOT
         for token, after in pairwise(tokens):
             if token.token_type is TokenType.BETWEEN and after.token_type is TokenType.L_PAREN and before in _OPENING:
@@ -58,6 +58,24 @@ class Dialect(Spark):
             if token.token_type is not TokenType.NOT:
                 before = token.token_type
         return tokens
+
+
+def _with_doubled_quotes(sql: str, tokens: list[Token]) -> list[Token]:
+    """Join texts that touch, which sqlglot separates: ``'it''s'`` has a quote, as in Spark 4 and the SQL standard."""
+    joined: list[Token] = []
+    for token in tokens:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.token_type is token.token_type is TokenType.STRING
+            and token.start == last.end + 1
+            and sql[token.start] == sql[last.end]
+        ):
+            text = f"{last.text}{sql[last.end]}{token.text}"
+            joined[-1] = Token(TokenType.STRING, text, last.line, last.col, last.start, token.end, last.comments)
+        else:
+            joined.append(token)
+    return joined
 
 
 def tree_of(text: str) -> exp.Expression:

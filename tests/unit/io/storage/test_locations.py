@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from secateur.errors import AccessDenied, IndexConflict, TableNotFound
+from secateur.errors import AccessDenied, IndexConflict, InvalidOption, TableNotFound
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import resolve_location
 from tests.support.tables import write_file
@@ -131,3 +132,26 @@ def test_azure_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Azure gave no token: set AZURE_STORAGE_ACCOUNT_KEY" in str(refused.value)
     assert "Azure4Core" not in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_an_index_that_engines_would_read_as_data_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    os.symlink(tmp_path, tmp_path.with_name("link"))
+    for place in (tmp_path, tmp_path / "index", tmp_path / "day=1" / "i", tmp_path.with_name("link") / "index"):
+        with pytest.raises(InvalidOption, match=r"lies in the table, .* such as .*/_index"):
+            sec.open_table(str(tmp_path), index_location=str(place))
+    for place in (tmp_path / "_index", tmp_path / "_a" / "b", tmp_path.with_name("index")):
+        sec.build_index(sec.open_table(str(tmp_path), index_location=str(place)), bloom=["id"])
+        assert sec.prune(str(tmp_path), "id = 2").count() == 1
+    beside = sec.open_table(str(tmp_path), index_location=str(tmp_path / "index"), glob="*.parquet")
+    sec.build_index(beside, bloom=["id"])
+    assert sec.prune(beside, "id = 2").count() == 1
+
+
+def test_no_text_is_no_location(tmp_path: Path) -> None:
+    """Such as that of a variable of the shell which is not set: it would be the working directory."""
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    with pytest.raises(InvalidOption, match=r"write \. for this directory"):
+        sec.open_table("")
+    with pytest.raises(InvalidOption, match=r"write \. for this directory"):
+        sec.open_table(str(tmp_path), index_location="")
