@@ -124,7 +124,7 @@ QUOTED = [
     "s = ''''",
     "s > 'a''b'",
 ]
-QUOTED += ["s = ''", "s = 'it\\''s'", "concat(s, 'it''s') = 'it''sit''s'"]
+QUOTED += ["s = ''", "s = 'it\\'''s'", "concat(s, 'it''s') = 'it''sit''s'"]
 
 
 @pytest.mark.skipif(IS_3, reason="two quotes are one since Spark 4.0")
