@@ -18,7 +18,7 @@ from pyspark.sql.functions import broadcast, col
 import secateur as sec
 from secateur.io.spark.planner.session_rule import plans_of
 from secateur.io.spark.version import IS_3
-from tests.support.enabled_session import answer, answers, enabled, plan_of, pruning, reasons, require_same
+from tests.support.enabled_session import answer, answers, enabled, plan_of, pruning, reasons, require_same, settings
 from tests.support.older_spark import since_4
 
 ROWS, FILES, BLOCKS = 3_000, 3, 30
@@ -461,3 +461,20 @@ def test_case_sensitive_names(spark: SparkSession, lake: str, tmp_path: Path) ->
             require_same(spark, f"SELECT * FROM cases WHERE {condition}")
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    "query", ["x WHERE id IS NULL", "x WHERE coalesce(id, 0) = 0", "(SELECT count(id), max(id) FROM x)"]
+)
+def test_names_of_files_that_differ_in_case(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    """C28: where names are told apart by case, Spark reads NULL for `id` in a file that has `ID`; an index does not."""
+    for file, name in (("a", "id"), ("b", "ID")):
+        pq.write_table(pa.table({name: range(1, 100), "v": range(1, 100)}), tmp_path / f"{file}.parquet")
+    sec.build_index(sec.open_table(str(tmp_path)))
+    with enabled(spark), settings(spark, {"spark.sql.caseSensitive": "true"}):
+        plain = spark.read.schema("id BIGINT, v BIGINT").parquet(str(tmp_path))
+        plain.createOrReplaceTempView("x")
+        require_same(spark, f"SELECT * FROM {query}")
+        expected = answer(spark, f"SELECT * FROM {query}", pruned=False)
+        sec.dataframe(spark, str(tmp_path)).select("id", "v").createOrReplaceTempView("x")
+        assert answer(spark, f"SELECT * FROM {query}", pruned=False) == expected

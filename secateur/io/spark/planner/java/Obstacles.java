@@ -95,6 +95,7 @@ final class Obstacles {
         SQLConf conf = SQLConf.get();
         if (conf.ignoreCorruptFiles()) return "spark.sql.files.ignoreCorruptFiles";
         if (conf.ignoreMissingFiles()) return "spark.sql.files.ignoreMissingFiles";
+        if (conf.caseSensitiveAnalysis()) return "spark.sql.caseSensitive"; // an index finds ID where Spark looks for id
         String[] off = {
             "spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.int96TimestampConversion",
             "spark.sql.legacy.parquet.nanosAsLong"};

@@ -57,7 +57,9 @@ public final class PrunedScan
     /** The same scan for a question of the one node that reads it. */
     PrunedScan partial(byte[] question) { return new PrunedScan(table, source, parquet, question, true, isGrouped); }
 
-    public Scan partial(DataSourceV2ScanRelation relation, byte[] question) { return partial(question); }
+    public Scan partial(DataSourceV2ScanRelation relation, byte[] question) {
+        return table.isCaseSensitive() ? null : partial(question);
+    }
 
     public boolean isPartial() { return isPartial; }
 
@@ -146,7 +148,7 @@ public final class PrunedScan
 
     /** Columns whose values in a join can prune; none if rows are counted that the join may drop. */
     public NamedReference[] filterAttributes() {
-        if (isPartial) return new NamedReference[0];
+        if (isPartial || table.isCaseSensitive()) return new NamedReference[0];
         Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
         List found = new ArrayList();
         for (int i = 0; i < table.filterable.length; i++) {

@@ -60,7 +60,7 @@ final class PrunedScanBuilder extends FileScanBuilder {
         for (Iterator all = given.iterator(); all.hasNext();) {
             Expression filter = (Expression) all.next();
             if (filter.deterministic()) {
-                filters.add(filter);
+                if (!table.isCaseSensitive()) filters.add(filter);
                 if (isExact(filter)) pushed.add(filter);
             }
         }

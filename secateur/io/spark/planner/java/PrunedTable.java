@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.$colon$colon;
@@ -50,6 +51,11 @@ public class PrunedTable implements Table, SupportsRead, SupportsMetadataColumns
         } catch (LinkageError otherInternals) {
             return;
         }
+    }
+
+    /** Whether names differ by case alone: where a file has ID, the index knows its values, and Spark reads NULL for id. */
+    boolean isCaseSensitive() {
+        return SQLConf.get().caseSensitiveAnalysis() || spark.sessionState().conf().caseSensitiveAnalysis();
     }
 
     /** The source that a scan with these filters gets its row groups from. */
