@@ -48,8 +48,9 @@ class Span:
         return replace(self, lower=lower, upper=upper)
 
     def within(self, least: int, greatest: int) -> Span:
-        """Fail on values outside."""
-        if not (self.lower.min(initial=least) < least or self.upper.max(initial=greatest) > greatest):
+        """Fail on values outside. The ends of units without a value, which may be any, are brought inside."""
+        ends = (self.lower, self.upper)
+        if all(end.min(initial=least) >= least and end.max(initial=greatest) <= greatest for end in ends):
             return self
         fails = self.fails | (self.lower < least) | (self.upper > greatest)
         return replace(self.map(lambda x: np.clip(x, least, greatest)), fails=fails)

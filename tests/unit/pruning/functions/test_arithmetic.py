@@ -21,7 +21,7 @@ NOWHERE = [
 
 
 @pytest.mark.parametrize("sql", NOWHERE)
-def test_c55_decimals_of_units_that_are_null(tmp_path: Path, sql: str) -> None:
+def test_decimals_of_units_that_are_null(tmp_path: Path, sql: str) -> None:
     """Their bounds are any keys, also the least, whose negative is no key."""
     for name, value in (("a", Decimal(1)), ("b", None)):
         columns = {"i": [1, 2], "d": pa.array([value, value], pa.decimal128(20, 0))}

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import secateur as sec
 from secateur.pruning.bounds.outcomes import FALSE, TRUE
 from secateur.pruning.functions import clocks, temporal
 from secateur.pruning.functions.registry import RULES
@@ -26,6 +28,7 @@ from secateur.values.key import INT64_MAX, INT64_MIN
 from secateur.values.keys import Keys
 from secateur.values.kinds import Kind
 from tests.support.profiles import one_in, takes_seconds
+from tests.support.tables import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -393,3 +396,13 @@ def _same_type(theirs: pa.DataType, ours: pa.DataType) -> bool:
     if pa.types.is_timestamp(ours):
         return bool(pa.types.is_timestamp(theirs) and (theirs.tz is None) == (ours.tz is None))
     return bool(theirs == ours)
+
+
+def test_a_segment_of_null_dates_has_no_text(tmp_path: Path) -> None:
+    """Its bounds are keys that are no days."""
+    for name, day in (("a", 1), ("b", None)):
+        days = pa.array([day, day], pa.int32()).cast(DATE)
+        write_file(tmp_path / f"{name}.parquet", {"d": days}, row_group_size=1)
+    sec.build_index(tmp_path, segment_blocks=1)
+    assert sec.prune(tmp_path, "CAST(d AS STRING) IS NULL").count() == 2
+    assert sec.prune(tmp_path, "CAST(nullif(d, d) AS STRING) > '1' OR CAST(d AS STRING) < '2'").count() == 2
