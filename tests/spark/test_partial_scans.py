@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sec
-from secateur.io.spark.planner import session_rule
-from tests.support.enabled_session import SWITCH, answer, enabled, plan_of, pruning, require_same
+from secateur.io.spark.planner import enabled as enabled_planner
+from secateur.io.spark.planner import known_aggregates, session_rule
+from tests.support.enabled_session import SWITCH, answer, enabled, plan_of, pruning, require_same, settings
 from tests.support.profiles import examples, one_in
 
 ROWS, FILES, GROUP = 600, 3, 20
@@ -444,3 +445,26 @@ def test_extremes_of_every_type(spark: SparkSession, root: str, tmp_path: Path) 
         require_same(spark, f"SELECT min(`{name}`), max(`{name}`), count(`{name}`) FROM types")
         kept = pruning(spark.sql(f"SELECT min(`{name}`), max(`{name}`) FROM types"))
         assert kept == (["4 of 4"] if name == "binary" else ["0 of 4"]), name
+
+
+@pytest.mark.parametrize("chosen", ["count(*) AS n", "sum(id) AS n, max(id) AS m"])
+def test_an_index_that_changes_while_a_query_is_planned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    """C53: two equal scans were answered by two snapshots; neither may take the place of the other."""
+
+    def refreshed(*given: Any, **named: Any) -> Any:
+        rest = known_aggregates.rest_of(*given, **named)
+        sec.refresh_index(str(tmp_path))
+        return rest
+
+    for i in range(2):
+        pq.write_table(pa.table({"id": range(30)}), tmp_path / f"{i}.parquet", row_group_size=10)
+        if not i:
+            sec.build_index(str(tmp_path), sums=["id"])
+    spark.read.parquet(str(tmp_path)).createOrReplaceTempView("growing")
+    monkeypatch.setattr(enabled_planner, "rest_of", refreshed)
+    apart = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.execution.planmerging.MergeSubplans"}
+    with enabled(spark), settings(spark, {"spark.sql.adaptive.enabled": "false", **apart}):
+        query = f"SELECT {chosen} FROM growing WHERE id >= 15"  # of which each file has a row group in doubt
+        require_same(spark, f"{query} UNION ALL {query}")

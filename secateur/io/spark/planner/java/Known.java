@@ -3,6 +3,7 @@ package secateur;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.math.BigDecimal;
+import java.util.Objects;
 
 /** What an aggregate is over the row groups that are left out, as text in Spark's internal form; null without a value. */
 final class Known {
@@ -13,6 +14,15 @@ final class Known {
     /** A decimal by its unscaled value. */
     Known unscaled() {
         return text == null ? this : new Known(new BigDecimal(text).unscaledValue().toString());
+    }
+
+    /** Whether both are known to be the same. */
+    static boolean areEqual(Known[] some, Known[] others) {
+        if (some.length != others.length) return false;
+        for (int i = 0; i < some.length; i++) {
+            if (!Objects.equals(some[i].text, others[i].text)) return false;
+        }
+        return true;
     }
 
     /** Those of a reply; empty if statistics tell nothing. */

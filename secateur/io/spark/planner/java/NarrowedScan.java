@@ -259,9 +259,11 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         }
     }
 
+    /** An index may change between two answers to one question: what is known beside a scan is known beside no other. */
     public boolean equals(Object other) {
         return other instanceof NarrowedScan && scan.equals(((NarrowedScan) other).scan)
-            && Arrays.equals(asked, ((NarrowedScan) other).asked);
+            && Arrays.equals(asked, ((NarrowedScan) other).asked)
+            && Known.areEqual(ranges.known, ((NarrowedScan) other).ranges.known);
     }
 
     public int hashCode() { return 31 * scan.hashCode() + Arrays.hashCode(asked); }

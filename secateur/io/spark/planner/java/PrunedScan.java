@@ -166,12 +166,15 @@ public final class PrunedScan
         return new PrunedBatch(this, more);
     }
 
+    /** An index may change between two answers to one question: what is known beside a scan is known beside no other. */
     public boolean equals(Object other) {
         if (!(other instanceof PrunedScan)) return false;
         PrunedScan scan = (PrunedScan) other;
         return isGrouped == scan.isGrouped && source.equals(scan.source) && parquet.equals(scan.parquet)
-            && Arrays.equals(question, scan.question);
+            && Arrays.equals(question, scan.question) && Known.areEqual(told(), scan.told());
     }
+
+    private synchronized Known[] told() { return answer == null ? new Known[0] : answer.known; }
 
     public int hashCode() { return 31 * source.hashCode() + Arrays.hashCode(question); }
 }
