@@ -19,7 +19,7 @@ _owners: WeakValueDictionary[tuple[int, str], object] = WeakValueDictionary()  #
 
 
 def lock_for(owner: object, name: str) -> threading.Lock:
-    """Create a lock for the attribute `name` of an object; a forked child replaces it."""
+    """Create a lock for the attribute `name` of an object or module; a forked child replaces it."""
     _owners[id(owner), name] = owner
     return threading.Lock()
 

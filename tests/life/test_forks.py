@@ -66,6 +66,11 @@ READ_PATHS = {
             lock.acquire()
         in_child(lambda: reads(opened))
     """,
+    "while the lock of a module is held": """
+        from secateur.io.spark.planner import compiled
+        with compiled._lock:
+            in_child(lambda: compiled._lock.acquire(timeout=30) and reads(opened))
+    """,
     "while threads read": """
         assert rows(opened)[0]  # and all modules are imported: Python's own locks of these are not renewed
         done = threading.Event()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import sys
 import tempfile
-import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from secateur.forks import lock_for
 from secateur.io.spark.version import java_source
 
 SOURCES = files("secateur.io.spark.planner") / "java"
@@ -25,7 +26,7 @@ TARGET_DELTA = "DeltaTarget"
 METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
 
 _with_metrics: set[Any] = set()  # gateways of the Sparks that have these classes
-_lock = threading.Lock()
+_lock = lock_for(sys.modules[__name__], "_lock")
 
 
 def compiled(gateway: Any, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from secateur.forks import lock_for
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.hadoop_locations import as_opened_here
 from secateur.io.spark.planner.compiled import (
@@ -69,7 +70,7 @@ class SessionRule:
 
 
 _rules: dict[Any, SessionRule] = {}  # by gateway
-_lock = threading.Lock()
+_lock = lock_for(sys.modules[__name__], "_lock")
 
 
 def enable(
