@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -14,7 +13,6 @@ from secateur.pruning.predicate.nodes import VARIABLE, Predicate, Sql
 MOST_REMEMBERED = 2_000  # characters of the longest predicate text whose nodes are cached
 OF_TREE = ("has_token", VARIABLE)  # of a text with one of these, Spark gets what its tree prints: it does not know the
 # first, and would put the value of a variable in place of the other
-_QUOTED = re.compile(r"""`[^`]*`|'((?:[^'\\]|\\.|'')*)'|"((?:[^"\\]|\\.|"")*)"|--[^\n]*""", re.DOTALL)
 
 
 def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
@@ -44,8 +42,9 @@ def read_predicate(predicate: object) -> tuple[Predicate, Sql]:
 
 def _is_of_tree(text: str) -> bool:
     """Return whether Spark might read a text otherwise: also one with two quotes for one, which Spark 3.5 drops."""
-    doubled = (("''" in (m[1] or "")) or ('""' in (m[2] or "")) for m in _QUOTED.finditer(text))
-    return any(part in text.lower() for part in OF_TREE) or (("''" in text or '""' in text) and any(doubled))
+    from secateur.pruning.predicate.sql.dialect import has_doubled_quotes  # it imports sqlglot
+
+    return any(part in text.lower() for part in OF_TREE) or has_doubled_quotes(text)
 
 
 def filled_text(predicate: object, params: Mapping[str, object] | Sequence[object]) -> str:

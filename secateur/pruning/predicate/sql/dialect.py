@@ -50,7 +50,9 @@ class Dialect(Spark):
 
     def tokenize(self, sql: str, dialect: str | AnyDialect | type[AnyDialect] | None = None) -> list[Token]:
         """Tokenize text; ``between`` before a parenthesis is a name if no operand precedes it."""
-        tokens = _with_doubled_quotes(sql, super().tokenize(sql, dialect))
+        tokens: list[Token] = super().tokenize(sql, dialect)
+        if _may_have_doubled_quotes(sql):
+            tokens = _with_doubled_quotes(sql, tokens)
         before = TokenType.L_PAREN  # the last token other than NOT
         for token, after in pairwise(tokens):
             if token.token_type is TokenType.BETWEEN and after.token_type is TokenType.L_PAREN and before in _OPENING:
@@ -58,6 +60,19 @@ class Dialect(Spark):
             if token.token_type is not TokenType.NOT:
                 before = token.token_type
         return tokens
+
+
+def has_doubled_quotes(sql: str) -> bool:
+    """Return whether two quotes within a text stand for one. Raises TokenError."""
+    return _may_have_doubled_quotes(sql) and any(
+        token.token_type is TokenType.STRING and 2 * sql[token.start] in sql[token.start + 1 : token.end]
+        for token in Dialect().tokenize(sql)
+    )
+
+
+def _may_have_doubled_quotes(sql: str) -> bool:
+    """Return whether two quotes touch: also those of an empty text."""
+    return "''" in sql or '""' in sql
 
 
 def _with_doubled_quotes(sql: str, tokens: list[Token]) -> list[Token]:
