@@ -65,9 +65,8 @@ def optimize_index(
     """Merge small segments, put their files in key order, and regroup their filters, as one build would.
 
     Only index files are read: statistics move with their blocks. Entries of removed files are dropped, those of
-    overwritten ones once a refresh has indexed the files anew. A segment that
-    is in order is kept, and so is one that lacks a structure, which a refresh adds. Until it returns, readers see the
-    old index.
+    overwritten ones once a refresh has indexed the files anew. A segment that is in order is kept, and so is one that
+    lacks a structure, which a refresh adds. Until it returns, readers see the old index.
 
     Parameters
     ----------

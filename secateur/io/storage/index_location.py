@@ -25,10 +25,18 @@ def index_store(filesystem: FileSystem, root: str, index_location: str | None) -
     return FileStore(elsewhere, index_root)
 
 
-def require_apart(store: FileStore, filesystem: FileSystem, root: str) -> None:
-    """Raise InvalidOption for an index whose files engines would read as data of the directory `root`."""
-    if not store.filesystem.equals(filesystem):
-        return
+def directory_index_store(filesystem: FileSystem, root: str, index_location: str | None, glob: str | None) -> FileStore:
+    """Return the store of the index of the directory `root`, whose data are all files, or those that match `glob`.
+
+    Raises as :func:`index_store`, and InvalidOption for an index whose files engines would read as data.
+    """
+    store = index_store(filesystem, root, index_location)
+    if index_location is not None and glob is None and store.filesystem.equals(filesystem):
+        _require_apart(store, filesystem, root)
+    return store
+
+
+def _require_apart(store: FileStore, filesystem: FileSystem, root: str) -> None:
     place, table = (_plain(filesystem, path) for path in (store.root, root))
     below = "" if place == table else place.removeprefix(f"{table}/")
     if below != place and is_visible(posixpath.join(below, "segments", "0.segment")):

@@ -20,7 +20,7 @@ from secateur.io.footer_progress import with_progress
 from secateur.io.storage.byte_ranges import files_at_once, is_local
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile
-from secateur.io.storage.index_location import index_store, require_apart
+from secateur.io.storage.index_location import directory_index_store
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.list_files import FileSystem
 from secateur.io.storage.locations import FileSystems, resolve_location
@@ -249,9 +249,7 @@ def open_directory(
     seconds = seconds_of(freshness)
     redacted, resolved, root = resolve_location(location, filesystem)
     (look or look_at(resolved, root, redacted)).require_directory(redacted)
-    store = index_store(resolved, root, index_location)
-    if glob is None:
-        require_apart(store, resolved, root)
+    store = directory_index_store(resolved, root, index_location, glob)
     disk = disk_cache or disk_cache_for(store.filesystem)
     found_by_location = "://" not in redacted or (filesystem is None and location.rstrip("/") == redacted)
     return ParquetDirectory(
@@ -315,9 +313,7 @@ def open_registered(
     Raises ValueError, InvalidOption.
     """
     redacted, resolved, root = resolve_location(location, None)
-    store = index_store(resolved, root, index_location)
-    if glob is None:
-        require_apart(store, resolved, root)
+    store = directory_index_store(resolved, root, index_location, glob)
     disk = disk_cache or disk_cache_for(store.filesystem)
     table = ParquetDirectory(
         redacted, resolved, root, store, schema, seconds_of(freshness), "://" not in redacted, disk
